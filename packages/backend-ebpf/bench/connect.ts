@@ -4,7 +4,7 @@ import { clusterIp, clusterOf, endpointPort, servicePort } from './large-table.t
 import type { Cost } from './machine.ts';
 import { type Load, loadEbpf, loadIptables, loadNftables, loadSocketPrograms, runIn } from './nodes.ts';
 
-/** What one way to reach a pod costs, in microseconds of connect(). */
+/** Cost of one way to reach a pod, in microseconds of connect(). */
 export interface ConnectFigures {
   readonly what: string;
   /** Of the medians of the rounds. */
@@ -13,7 +13,7 @@ export interface ConnectFigures {
   readonly least: number;
   /** Median of the rounds' ratios to the baseline of the same round. */
   readonly ratio: number;
-  /** What it is compared with. */
+  /** Baseline of the comparison. */
   readonly baseline: string;
 }
 

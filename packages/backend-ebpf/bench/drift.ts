@@ -1,5 +1,5 @@
 /**
- * What it costs to look for drift, and how long it takes until it is healed: for so many Services of ten endpoints, the share of a CPU
+ * Cost of looking for drift, and time until it is healed: for a number of Services of ten endpoints, the share of a CPU
  * while nothing happens, and milliseconds from the end of each damage to the end of the apply that heals it.
  *
  *   node --conditions=@switchyard/source bench/drift.ts SERVICES ROUNDS

@@ -20,7 +20,7 @@ class IdleRun extends HealingRun {
   }
 
   protected override damage(): Promise<never> {
-    return Promise.reject(new Error('nobody damages anything here'));
+    return Promise.reject(new Error('this process has no damage'));
   }
 }
 

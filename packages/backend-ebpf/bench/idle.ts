@@ -1,5 +1,5 @@
 /**
- * What a backend costs while nothing happens: user and system time of a process with reconciler, backend and all it follows, from 30 s
+ * Cost of an idle backend: user and system time of a process with reconciler, backend and all it follows, from 30 s
  * after its start on, beside the same of the nftables backend. All processes run at the same time, each with a lab of its own.
  *
  *   node --conditions=@switchyard/source bench/idle.ts [SERVICES...]
@@ -51,7 +51,7 @@ try {
     process.stdout.write(`${JSON.stringify({ kind, services, cpuPercent: Number(cpuPercent.toFixed(2)) })}\n`);
   }
 } finally {
-  // Each takes its lab away when nobody holds its input any more.
+  // Each removes its lab when its input ends.
   for (const { child } of runs) child.stdin?.end();
   await Promise.all(runs.map(({ child }) => (child.exitCode === null ? once(child, 'exit') : undefined)));
 }

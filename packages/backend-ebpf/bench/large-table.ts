@@ -8,14 +8,14 @@ export const servicePort = 80;
 /** Port of all endpoints. */
 export const endpointPort = 8080;
 
-/** What stands in the middle of a large table. */
+/** Service in the middle of a large table. */
 export interface RealService {
   /** Addresses of pods that answer. */
   readonly pods: readonly string[];
   readonly nodePort?: number;
 }
 
-/** What is different from Services of TCP with endpoints nowhere. */
+/** Differences from TCP Services with unreachable endpoints. */
 export interface ClusterOptions {
   readonly protocol?: Protocol;
   readonly real?: RealService;

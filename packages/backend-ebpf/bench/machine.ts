@@ -11,7 +11,7 @@ import { neededSizes } from '../src/kernel/maps/map-sizes.ts';
 import { ServiceWriter } from '../src/kernel/maps/service-writer.ts';
 import { Settings } from '../src/kernel/settings/settings.ts';
 
-/** What one call of `connections` cost, in nanoseconds. */
+/** Cost of one call of `connections`, in nanoseconds. */
 export interface Cost {
   readonly median: number;
   readonly p99: number;

@@ -22,10 +22,10 @@ import { applyGrowing } from '../src/kernel/maps/apply-growing.ts';
 import { clusterOf, withoutLast } from './large-table.ts';
 import { loadSocketLb } from './machine.ts';
 
-/** What programs the kernel: maps alone, the whole eBPF backend, or the nftables backend. */
+/** Measured program: maps alone, the whole eBPF backend, or the nftables backend. */
 export type Kind = 'writer' | 'ebpf' | 'nftables';
 
-/** What is known about one kind at one size. Times in milliseconds, memory in MB. */
+/** Measurements of one kind at one size. Times in milliseconds, memory in MB. */
 export interface Row {
   readonly kind: Kind;
   readonly services: number;

@@ -2,7 +2,7 @@ import { type ForwardingTable, type ServiceForwarding, systemClock } from '@swit
 import { type MapSet, ServiceWriter, type WriteResult } from '../src/index.ts';
 import { withoutLast } from './cluster.ts';
 
-/** What writing one table costs. Times in milliseconds, but for those of changes: microseconds. */
+/** Cost of writing one table. Times in milliseconds, those of changes in microseconds. */
 export interface WriterFigures {
   readonly services: number;
   /** From the table to maps that are full. */

@@ -61,7 +61,7 @@ function hostOf(node: LabNode): Parameters<typeof nftablesBackend.open>[0] {
 
 /**
  * iptables as kube-proxy has it for one family and cluster IPs only: one rule for each Service, walked through in order. Chains of
- * Services that are not measured are left out: nobody goes there.
+ * Services that are not measured are left out: they get no traffic.
  */
 export function loadIptables(services: number, pod: string): Load {
   return async (node) => {

@@ -6,14 +6,14 @@ import { PinFolders } from '../src/kernel/programs/pin-folders.ts';
 import { clusterIp, clusterOf, servicePort } from './large-table.ts';
 import { loadSocketLb, type Machine } from './machine.ts';
 
-/** What one run of a program costs by the kernel's own counters, in nanoseconds; counting is part of it. */
+/** Cost of one run of a program by the kernel's counters, in nanoseconds; counting is part of it. */
 export interface ProgramCost {
   readonly what: string;
   readonly nanoseconds: number;
 }
 
 const calls = 10_000;
-/** The least of so many: whatever else runs on the machine only adds. */
+/** Number of measurements. The least counts, because other load on the machine only adds. */
 const rounds = 5;
 
 /** Programs of the socket path over a table of this size. */

@@ -1,6 +1,6 @@
 /*
- * What it costs to write tables to maps, without programs: `node --expose-gc --conditions=@switchyard/source bench/service-writer.ts
- * [memory] [services ...]`. Makes maps of the kernel that nobody uses and that vanish with this process, or maps in memory.
+ * Cost of writing tables to maps, without programs: `node --expose-gc --conditions=@switchyard/source bench/service-writer.ts
+ * [memory] [services ...]`. Makes unused maps of the kernel, which end with this process, or maps in memory.
  */
 import type { ForwardingTable } from '@switchyard/core';
 import { type BpfMap, createMap } from '@switchyard/native';

@@ -8,7 +8,7 @@ import { ServiceWriter } from '../src/kernel/maps/service-writer.ts';
 import { clusterIp } from './large-table.ts';
 import { type Machine, readAll } from './machine.ts';
 
-/** What a run of swaps against connects found. */
+/** Result of a run of swaps against connects. */
 export interface SwapFigures {
   readonly swaps: number;
   readonly connects: number;
@@ -27,7 +27,7 @@ const versions = 64;
 
 /**
  * Exchanges the endpoints of some Services as fast as the writer can, while a process connects to them as fast as it can. Endpoints of
- * Service `i` have ports of the i-th thousand, so each choice tells whose it was. The hook of getpeername is left out: it would show
+ * Service `i` have ports of the i-th thousand, so each choice shows its Service. The hook of getpeername is left out: it would show
  * the frontend. Services come and go too, so that ids and slots change hands.
  */
 export async function swapAgainstConnects(machine: Machine, swaps: number, signal: AbortSignal): Promise<SwapFigures> {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * For tests: the selection alone, by program test run. A packet holds a request; the answer is written behind it. And a write to a
- * map, if there is one, is done while the selection reads: as the agent would on another CPU, but at a place that is known.
+ * For tests: the selection alone, by program test run. A packet holds a request; the answer is written behind it. The program can also
+ * write to a map while the selection reads: as the agent would on another CPU, but at a known point.
  */
 #include "layouts.gen.h"
 
 #define SY_BETWEEN(what_was_read) sy_write_after(SY_READ_##what_was_read)
-/* What was read when the write is done; 0: no write. */
+/* The point of the write: after this read; 0: no write. */
 #define SY_READ_FRONTEND 1
 #define SY_READ_SET 2
 #define SY_READ_SLOT 3
 #define SY_READ_ENDPOINT 4
-/* Where it goes. */
+/* Map of the write. */
 #define SY_TO_FRONTEND 0
 #define SY_TO_SERVICE 1
 #define SY_TO_SLOT 2
@@ -21,7 +21,7 @@
 struct sy_write {
   __u32 after;
   __u32 to;
-  __u32 index; /* of the record; a frontend is the one that is asked for */
+  __u32 index; /* of the record; unused for the requested frontend */
   __u32 word;  /* of the record */
   __u64 value;
 };

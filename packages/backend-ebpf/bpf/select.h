@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * From a destination to an endpoint: the part that all programs share. Nothing is decided here that core did not decide; this
- * reads what was rendered. docs/design/ebpf-socket.md tells why it is safe while the agent writes.
+ * From a destination to an endpoint: the part that all programs share. It reads rendered decisions and takes none.
+ * docs/design/ebpf-socket.md explains why it is safe while the agent writes.
  *
  * How to use it:
  *
@@ -16,15 +16,15 @@
  * known), or SY_FOUND. It needs of the request: destination, port, protocol.
  *
  * sy_pick answers
- *   SY_FORWARD  to choice->address and ->port; choice->masquerade says whether the source is to be replaced.
+ *   SY_FORWARD  to choice->address and ->port; choice->masquerade says whether to replace the source.
  *   SY_REJECT   answer with an error.
  *   SY_DROP     stay silent.
- *   SY_PASS     leave it alone: for sockets where their address must be known first, or the frontend went away.
- *   SY_AGAIN    three times in a row what was read did not belong together. There is no endpoint that is sure to be right:
- *               the wire program drops (a SYN comes again), a socket is refused.
+ *   SY_PASS     not handled here: the socket's address must be known first, or the frontend was deleted.
+ *   SY_AGAIN    three reads in a row were inconsistent, so no endpoint is certain: the wire program drops the packet
+ *               (the client sends its SYN again), a socket is refused.
  * The choice is valid after SY_FORWARD only.
  *
- * What the writer must do, for no reader to see a wrong endpoint (all stores of 8 bytes are single and in this order):
+ * Order of the writer's stores, so that no reader sees a wrong endpoint (each store of 8 bytes is single):
  *   endpoint   not alive and a new generation first, then address and service, then port, flags and generation as one store.
  *              An endpoint that is chosen by a published set is alive; it dies after the set without it is published.
  *   set        slots of a fresh range first, then the word with base and count: the commit.
@@ -34,7 +34,7 @@
 #pragma once
 #include "layouts.gen.h"
 
-/* Where a reader may stand when the agent writes: tests put a write there. */
+/* Points of a reader at which the agent may write: tests insert a write. */
 #ifndef SY_BETWEEN
 #define SY_BETWEEN(what_was_read)
 #endif
@@ -47,11 +47,11 @@
 #define SY_AGAIN 4
 #define SY_FOUND 5
 
-/* How often something is read that changes under the reader's eyes. */
+/* Attempts to read while the agent writes. */
 #define SY_TRIES 3
 #define SY_SECOND 1000000000ull
 
-/* Who wants to go where. All fields must be set; zero means "none" in the last two. */
+/* Source and destination. All fields must be set; zero means "none" in the last two. */
 struct sy_request {
   struct sy_address destination;
   struct sy_address client; /* as the affinity key has it: by client_kind */
@@ -60,18 +60,18 @@ struct sy_request {
   __be16 port;
   __u8 protocol; /* IPPROTO_* */
   __u8 class;    /* SY_CLASS_* */
-  /* The endpoint that the flow has had. It is kept while it exists, whether in the set or not. */
+  /* The flow's former endpoint. It is kept while it exists, also outside of the set. */
   __u32 kept_endpoint;
   __u32 kept_generation;
 };
 
-/* Which entry matched. */
+/* The matching entry. */
 struct sy_frontend {
   __u64 value;
   struct sy_frontend_key key;
 };
 
-/* Where to. */
+/* The chosen endpoint. */
 struct sy_choice {
   struct sy_address address;
   __be16 port;
@@ -127,7 +127,7 @@ static __always_inline int sy_is_inside(const struct sy_address *address, const 
          (address->word[2] & mask->word[2]) == cidr->word[2] && (address->word[3] & mask->word[3]) == cidr->word[3];
 }
 
-/* No frontend is there: is it a cluster IP without such a port, or an address that could be one? */
+/* Verdict for a destination without a frontend: it may be a cluster IP without this port, or an unused address of a service CIDR. */
 static __always_inline int sy_guard(const struct sy_request *request, struct sy_frontend *frontend)
 {
   const struct sy_configuration *settings = sy_settings();
@@ -152,7 +152,7 @@ static __always_inline int sy_read_frontend(struct sy_frontend *frontend)
   return 1;
 }
 
-/* An address of its own beats a NodePort, a NodePort beats the guard. */
+/* A frontend of the address has priority over a NodePort, a NodePort over the guard. */
 static __always_inline int sy_find(const struct sy_request *request, struct sy_frontend *frontend)
 {
   frontend->value = 0;
@@ -172,9 +172,9 @@ static __always_inline int sy_find(const struct sy_request *request, struct sy_f
 }
 
 /*
- * A hash table's element may be given to another key between look-up and load. So what was read counts only if the key still
- * has that value in the end; and as a service's frontends go before the service and have its cookie, the service is then the one that
- * was read.
+ * The kernel may reuse a hash table's element for another key between look-up and load. So a read counts only if the key still has that
+ * value at the end. A service's frontends are deleted before the service and have its cookie, so the service is then the one that was
+ * read.
  */
 static __always_inline int sy_is_still(const struct sy_frontend *frontend)
 {
@@ -183,8 +183,8 @@ static __always_inline int sy_is_still(const struct sy_frontend *frontend)
 }
 
 /*
- * An endpoint as it is, if it has the flags and is the service's. The state is read before and after the rest: the generation
- * makes it another one when the record is given away.
+ * Reads an endpoint, if it has the flags and belongs to the service. The state is read before and after the rest: the generation differs
+ * when the record was reused.
  */
 static __always_inline int sy_take(__u32 id, __u32 service, __u16 flags, struct sy_choice *choice)
 {
@@ -209,7 +209,7 @@ static __always_inline int sy_is_allowed(const struct sy_request *request, __u32
   return bpf_map_lookup_elem(&source_ranges, &key) != 0;
 }
 
-/* The endpoint that the client has, if it is still in the set. */
+/* The client's pinned endpoint, if it is still in the set. */
 static __always_inline int sy_pinned(const struct sy_affinity_key *key, __u32 seconds, __u16 flags, struct sy_choice *choice)
 {
   struct sy_affinity_value *pin = bpf_map_lookup_elem(&affinity, key);
@@ -233,7 +233,7 @@ static __always_inline void sy_pin(const struct sy_affinity_key *key, const stru
   bpf_map_update_elem(&affinity, key, &pin, BPF_ANY);
 }
 
-/* An endpoint of the set that was published when its slot was read. */
+/* Chooses an endpoint of a published set. */
 static __always_inline int sy_draw(__u64 set, __u32 random, __u32 service, struct sy_choice *choice)
 {
   __u32 index = sy_selection_base(set) + (__u32)(((__u64)random * sy_selection_count(set)) >> 32);
@@ -248,12 +248,12 @@ static __always_inline int sy_draw(__u64 set, __u32 random, __u32 service, struc
 static __always_inline void sy_count(__u32 service, __u32 counter)
 {
   __u64 *counters = bpf_map_lookup_elem(&statistics, &service);
-  if (counters) counters[counter & 3]++; /* of this CPU; who is interrupted here may lose one */
+  if (counters) counters[counter & 3]++; /* of this CPU; an interrupt here may lose one */
 }
 
 #define SY_COUNTER(name) (__builtin_offsetof(struct sy_statistics, name) / 8)
 
-/* What choice came out of one look at the maps; a pin is written only when the look was good. */
+/* Result of one look at the maps; a pin is written only after a consistent look. */
 struct sy_look {
   __u32 counter;
   __u32 affinity_seconds;
@@ -263,9 +263,9 @@ struct sy_look {
 };
 
 /*
- * A global function, so that the verifier looks at it once and by itself: inlined three times into each program, all combinations of
- * its branches made loading ten times as long. It takes the arguments for pointers that may be null. Linux 5.12: before, global functions
- * take no pointers.
+ * A global function, so that the verifier checks it once, apart from its callers: inlined three times into each program, the
+ * combinations of its branches made loading take ten times as long. The verifier assumes that pointer arguments may be null. Needs Linux
+ * 5.12: earlier kernels accept no pointers to global functions.
  */
 __noinline int sy_look_at(const struct sy_request *request, __u64 frontend, struct sy_choice *choice, struct sy_look *look)
 {
@@ -328,13 +328,13 @@ static __always_inline int sy_pick(const struct sy_request *request, struct sy_f
 {
   struct sy_look look;
   for (int i = 0; i < SY_TRIES; i++) {
-    /* Anew each time: so all tries begin alike, and the verifier looks at one of them instead of at all ways that lead there. */
+    /* Cleared each time, so that all attempts begin alike and the verifier checks one of them instead of all paths to it. */
     __builtin_memset(&look, 0, sizeof(look));
     __builtin_memset(choice, 0, sizeof(*choice));
     int verdict = sy_look_at(request, frontend->value, choice, &look);
     /*
-     * A set that is replaced all the time must not make it refuse: what was published a moment ago is as good. The last look would be
-     * wrong only if its range had been given away during it, and that takes the second of the quarantine.
+     * A set that is replaced all the time must not lead to a refusal: a set published a moment ago is as good. The last look would be
+     * wrong only if its range was reused during it, which takes the second of the quarantine.
      */
     if (look.is_old && i < SY_TRIES - 1) verdict = SY_AGAIN;
     if (verdict != SY_AGAIN && sy_is_still(frontend)) {

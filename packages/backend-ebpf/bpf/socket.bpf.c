@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * Socket load balancing: a socket that is about to talk to a frontend is told an endpoint instead, before there is a packet.
- * connect and sendmsg replace the destination; recvmsg and getpeername show the frontend, so that programs notice nothing.
- * TCP and UDP; whatever else a socket speaks goes on untouched, and so do answers to whom a frontend's address and port was given.
+ * Socket load balancing: replaces a frontend by an endpoint when a socket connects or sends, before there is a packet. connect and
+ * sendmsg replace the destination; recvmsg and getpeername show the frontend, so that applications see no difference. Handles TCP and
+ * UDP only. Answers to clients that masquerading gave a frontend's address and port stay unchanged.
  */
 #include "select.h"
 
@@ -11,26 +11,26 @@
 #define ECONNREFUSED 111
 #define SY_CONNECTED 1 /* TCP_ESTABLISHED, also of UDP */
 
-/* What a program of type cgroup_sock_addr returns. */
+/* Return values of a program of type cgroup_sock_addr. */
 #define SY_ALLOW 1
 #define SY_REFUSE 0 /* EPERM, where no other error was set */
 
 /*
- * The address family of this instance: 4 or 6. A hook for IPv6 sockets sees IPv4 too, as ::ffff:a.b.c.d; that is for the instance
- * of IPv4, which is attached there as well.
+ * Address family of this instance: 4 or 6. A hook for IPv6 sockets also sees IPv4, as ::ffff:a.b.c.d; the instance of IPv4, which is
+ * attached there too, handles it.
  */
 const volatile __u32 family = 4;
 /* 0: all sockets. 1: only those in the network namespace of the host. */
 const volatile __u32 socket_scope = 0;
 /*
- * Whether the kernel knows bpf_set_retval. A constant that the agent finds out: asked by CO-RE, libbpf would read and index all of
- * the kernel's BTF for it, half of the time that loading takes.
+ * Whether the kernel has bpf_set_retval. The agent probes it and sets the constant: with CO-RE libbpf would read and index all of the
+ * kernel's BTF for it, half of the loading time.
  */
 const volatile __u32 has_set_retval = 1;
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Whom a socket names: the destination of a connect or a datagram, the sender of one, the peer. */
+/* The address in a socket call: the destination of a connect or a datagram, the sender of a datagram, or the peer. */
 struct sy_peer {
   struct sy_address address;
   __be16 port;
@@ -68,7 +68,7 @@ static __always_inline int sy_is_for_us(struct bpf_sock_addr *context, const str
   return context->protocol == IPPROTO_TCP || context->protocol == IPPROTO_UDP;
 }
 
-/* The error came with Linux 5.18; programs that are older get EPERM. */
+/* Needs Linux 5.18; on older kernels the application gets EPERM. */
 static __always_inline int sy_refuse(void)
 {
   if (has_set_retval) bpf_set_retval(-ECONNREFUSED);
@@ -86,7 +86,7 @@ static __always_inline void sy_name_flow(struct bpf_sock_addr *context, __u8 kin
   key->local_port = 0;
 }
 
-/* What a flow's entry says. `to` is what its kind asks for: the frontend, or the endpoint. */
+/* Writes a flow entry. `to`: the frontend or the endpoint, depending on the kind. */
 static __always_inline void sy_write_flow(const struct sy_flow_key *key, const struct sy_address *to, __be16 port,
                                           const struct sy_choice *choice)
 {
@@ -101,7 +101,7 @@ static __always_inline void sy_write_flow(const struct sy_flow_key *key, const s
   bpf_map_update_elem(&flows, key, &flow, BPF_ANY);
 }
 
-/* The socket talks to this address itself now: it must not be shown as the frontend that once led there. */
+/* Deletes the reverse entry of an address that the socket now uses directly, so that it is not shown as a former frontend. */
 static __always_inline void sy_forget(struct bpf_sock_addr *context, const struct sy_peer *peer)
 {
   struct sy_flow_key key;
@@ -109,7 +109,7 @@ static __always_inline void sy_forget(struct bpf_sock_addr *context, const struc
   if (bpf_map_lookup_elem(&flows, &key)) bpf_map_delete_elem(&flows, &key);
 }
 
-/* Who asks. Returns 0 if this socket is to be left alone. */
+/* Fills in the client. Returns 0 for a socket that is not served. */
 static __always_inline int sy_introduce(struct bpf_sock_addr *context, struct sy_request *request)
 {
   struct sy_configuration *settings = sy_settings();
@@ -125,7 +125,7 @@ static __always_inline int sy_introduce(struct bpf_sock_addr *context, struct sy
   return 1;
 }
 
-/* Nanoseconds since it was last used. Another CPU may have written it meanwhile. */
+/* Nanoseconds since its last use. Another CPU may have written it in between. */
 static __always_inline __u64 sy_age(const struct sy_flow_value *flow)
 {
   __u64 now = bpf_ktime_get_ns();
@@ -133,7 +133,7 @@ static __always_inline __u64 sy_age(const struct sy_flow_value *flow)
   return now > used ? now - used : 0;
 }
 
-/* Looks for the endpoint that this socket's datagrams to the frontend went to before; young and alive, it is kept. */
+/* Finds the endpoint of this socket's former datagrams to the frontend. A recent one is kept if it is alive. */
 static __always_inline void sy_recall(const struct sy_flow_key *key, struct sy_request *request)
 {
   struct sy_flow_value *flow = bpf_map_lookup_elem(&flows, key);
@@ -146,7 +146,7 @@ static __always_inline void sy_recall(const struct sy_flow_key *key, struct sy_r
   if (age > SY_SECOND) SY_STORE64(flow, last_used, bpf_ktime_get_ns());
 }
 
-/* Answers to an unconnected socket come from the endpoint; its entry is written when it is not there or is another frontend's. */
+/* Answers to an unconnected socket have the endpoint's address. Writes its reverse entry if it is absent or has another frontend. */
 static __always_inline void sy_remember_reverse(const struct sy_flow_key *key, const struct sy_peer *frontend,
                                                 const struct sy_choice *choice)
 {
@@ -156,9 +156,9 @@ static __always_inline void sy_remember_reverse(const struct sy_flow_key *key, c
 }
 
 /*
- * Where a frontend's address and port is also a client's: masquerading gives a client this node's address and any port, which may be a
- * NodePort. Connection tracking knows an answer from a question by the packet; a socket must have seen the question. Not by the
- * socket, but by its port: servers that give each client a socket of its own connect another one. Returns 0 if there is no port yet.
+ * A frontend's address and port may also be a client's: masquerading gives a client this node's address and any port, which may be a
+ * NodePort. Connection tracking distinguishes answers by the packet; here the socket must have received a datagram from the client.
+ * The key has the port and not the socket, because servers with a socket per client connect another one. Returns 0 without a port.
  */
 static __always_inline int sy_name_caller(struct bpf_sock_addr *context, const struct sy_peer *caller, struct sy_flow_key *key)
 {
@@ -173,7 +173,7 @@ static __always_inline int sy_name_caller(struct bpf_sock_addr *context, const s
   return key->local_port != 0;
 }
 
-/* A datagram came that the socket did not ask for by a service: if its sender looks like a frontend, it is a caller. */
+/* Records the sender of a datagram without a reverse entry as a client, if its address is also a frontend's. */
 static __always_inline void sy_note_caller(struct bpf_sock_addr *context, const struct sy_peer *sender)
 {
   struct bpf_sock *socket = context->sk;
@@ -188,7 +188,7 @@ static __always_inline void sy_note_caller(struct bpf_sock_addr *context, const 
   bpf_map_update_elem(&flows, &key, &flow, BPF_ANY);
 }
 
-/* Whether a destination that is a frontend has called this socket's port lately: then what goes there is the answer. */
+/* Whether a destination that is a frontend has sent to this socket's port lately: then the datagram is an answer. */
 static __always_inline int sy_is_caller(struct bpf_sock_addr *context, const struct sy_peer *to)
 {
   struct sy_flow_key key;
@@ -199,9 +199,9 @@ static __always_inline int sy_is_caller(struct bpf_sock_addr *context, const str
 }
 
 /*
- * Whether a datagram of a connected socket is settled. It is when it goes to whom the socket is connected to: an IPv6 socket that talks
- * IPv4 comes here with each datagram, and is not to be led on from its endpoint. And when it names the frontend that the socket
- * connected to: it can hear nobody but that endpoint.
+ * Whether a datagram of a connected socket already has its destination. It has if it goes to the socket's peer: an IPv6 socket that uses
+ * IPv4 runs this hook for each datagram, and its endpoint must not be replaced. It also has if it names the frontend that the socket
+ * connected to: the socket receives from that endpoint only.
  */
 static __always_inline int sy_is_settled(struct bpf_sock_addr *context, int hook, const struct sy_peer *to)
 {
@@ -237,7 +237,7 @@ static __always_inline int sy_send(struct bpf_sock_addr *context, int hook, int 
   struct sy_choice choice = {};
   struct sy_flow_key sticky = {};
   int verdict = sy_find(&request, &frontend);
-  /* Nothing can be sent to port 0: who connects there asks which source address would be used. */
+  /* Nothing can be sent to port 0: an application connects there to learn the source address. */
   if (verdict != SY_FOUND && is_connect && peer.port == 0 && context->protocol == IPPROTO_UDP) verdict = SY_PASS;
   if (verdict == SY_FOUND && sy_is_caller(context, &peer)) verdict = SY_PASS;
   if (verdict != SY_PASS && !sy_introduce(context, &request)) verdict = SY_PASS;
@@ -267,7 +267,7 @@ static __always_inline int sy_send(struct bpf_sock_addr *context, int hook, int 
   return SY_ALLOW;
 }
 
-/* The other way round: an endpoint is shown as the frontend by which this socket came to it. */
+/* Reverse direction: shows an endpoint as the frontend that the socket used. */
 static __always_inline int sy_show(struct bpf_sock_addr *context, int hook, int is_receive)
 {
   struct sy_peer peer;

@@ -7,7 +7,7 @@
  * a moment later, and do the rest: NAT, ports, answers, ICMP errors, fragments. Packets are never rewritten here.
  */
 
-/* What is declared of the kernel's own types; where fields really are is found out when the program is loaded. */
+/* Partial declarations of kernel types; libbpf relocates the fields when it loads the program. */
 struct ip_ct_tcp {
   __u8 state;
 } __attribute__((preserve_access_index));
@@ -46,12 +46,12 @@ extern struct nf_conn *bpf_ct_insert_entry(struct nf_conn___init *ct) __ksym;
 extern void bpf_ct_release(struct nf_conn *ct) __ksym;
 
 /*
- * Until conntrack itself sees the packet and applies its own time-outs, some microseconds later. So this is how long an entry
- * stays whose packet somebody dropped in between.
+ * Timeout until conntrack itself sees the packet, some microseconds later, and applies its own. An entry whose packet is dropped in
+ * between stays for this time.
  */
 #define SY_NEW_ENTRY_MS 5000
 
-/* Of enum tcp_conntrack: with a SYN the kernel forgets such an entry, and its NAT with it. */
+/* Of enum tcp_conntrack: at a SYN the kernel deletes such an entry with its NAT. */
 #define SY_TCP_STATE_TIME_WAIT 7
 #define SY_TCP_STATE_CLOSE 8
 
@@ -107,7 +107,7 @@ static __always_inline int sy_is_tracked(struct __sk_buff *skb, const struct sy_
   return 0;
 }
 
-/* Where a flow is led, and as who. */
+/* New destination and source of a flow. */
 struct sy_translation {
   struct sy_address endpoint;
   struct sy_address source; /* the client's own where it is kept */
@@ -115,8 +115,8 @@ struct sy_translation {
 };
 
 /*
- * Makes the entry. The source is always set, also to what it is: only then the kernel looks for another port where the
- * answers of two flows could not be told apart. Fails when somebody else was faster with the same flow or the same answers.
+ * Makes the entry. The source is always set, also to its own value: only then the kernel chooses another port if the answers of two
+ * flows would be ambiguous. Fails if another CPU made an entry for the same flow or the same answers first.
  */
 static __always_inline int sy_track(struct __sk_buff *skb, const struct sy_packet *packet,
                                     const struct sy_translation *translation, __u8 family)

@@ -33,7 +33,7 @@ static __always_inline long sy_route(struct __sk_buff *skb, const struct sy_pack
   return bpf_fib_lookup(skb, route, sizeof(*route), flags);
 }
 
-/* Whether the kernel told a route; that it knows no neighbour yet is none of our business. */
+/* Whether the kernel found a route, with or without a neighbour entry. */
 static __always_inline int sy_is_route(long result)
 {
   return result == BPF_FIB_LKUP_RET_SUCCESS || result == BPF_FIB_LKUP_RET_NO_NEIGH ||
@@ -41,8 +41,8 @@ static __always_inline int sy_is_route(long result)
 }
 
 /*
- * The address by which this node would speak to the endpoint: what the route prefers, where the kernel tells (Linux 6.7); else
- * that of the device it leads to; else the node's. 0 when there is none.
+ * This node's address for packets to the endpoint: the route's source address (Linux 6.7), otherwise that of the route's device,
+ * otherwise the node's. Returns 0 without any.
  */
 static __always_inline int sy_masquerade_address(struct __sk_buff *skb, const struct sy_packet *packet,
                                                  const struct sy_address *endpoint, struct sy_address *address,

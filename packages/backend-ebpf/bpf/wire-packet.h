@@ -9,8 +9,8 @@
 #include <bpf/bpf_endian.h>
 
 /*
- * What the wire program needs to know of a packet. All is read relative to the network header, which the kernel has
- * found by then: so devices without an Ethernet header are nothing special, and the kernel has taken VLAN tags off.
+ * Fields of a packet that the wire program uses. All are read relative to the network header, which the kernel has found by then:
+ * so devices without an Ethernet header need no special case, and the kernel has removed VLAN tags.
  */
 struct sy_packet {
   struct sy_address source;
@@ -21,7 +21,7 @@ struct sy_packet {
   __u8 protocol;
 };
 
-/* Extension headers before TCP or UDP; more than one of each kind has nobody who is well. */
+/* Extension headers before TCP or UDP; valid packets have at most one of each kind. */
 #define SY_MAX_EXTENSIONS 6
 
 #define SY_IPV4_OFFSET_MASK 0x1fff
@@ -80,7 +80,7 @@ static __always_inline int sy_parse(struct __sk_buff *skb, __u8 family, struct s
 {
   __be16 ports[2];
   if (skb->pkt_type != PACKET_HOST) return 0;
-  /* A tag other than the priority's belongs to a VLAN device, which has a program of its own, or to somebody else. */
+  /* A tag other than the priority tag belongs to a VLAN device, which has a program of its own, or to no device of ours. */
   if (skb->vlan_present && (skb->vlan_tci & 0x0fff) != 0) return 0;
   if (family == 4) {
     if (skb->protocol != bpf_htons(ETH_P_IP) || !sy_parse_ipv4(skb, packet)) return 0;
@@ -100,7 +100,7 @@ static __always_inline int sy_parse(struct __sk_buff *skb, __u8 family, struct s
 #define SY_TCP_ACK 0x10
 #define SY_TCP_FLAGS_OFFSET 13
 
-/* Whether a connection may begin with it. A SYN with more than that is nobody's first packet. */
+/* Whether a connection may begin with the packet. A SYN with further flags is no first packet. */
 static __always_inline int sy_is_first(struct __sk_buff *skb, const struct sy_packet *packet)
 {
   __u8 flags;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * What comes in from the network for a Service: finds the endpoint and leaves the rest to the kernel's conntrack
+ * Traffic from the network for a Service: finds the endpoint and leaves the rest to the kernel's conntrack
  * (docs/design/ebpf-wire.md). One instance for each IP family, at tc ingress of the node's uplinks. It never ends the
  * chain of programs but to drop: what it does not know is for those behind it.
  */
@@ -13,10 +13,10 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* 4 or 6. */
 const volatile __u8 family = 4;
-/* Set in the mark of what is for a Service and must not go on without NAT, and of what is to be refused. The guard table acts on them. */
+/* Bits in the mark of packets for a Service, which must not pass without NAT, and of refused packets. The guard table acts on them. */
 const volatile __u32 service_mark = 0;
 const volatile __u32 reject_mark = 0;
-/* Whether the kernel is asked for the source address of a route. */
+/* Whether the program requests the source address of a route. */
 const volatile __u8 asks_source = 1;
 
 /* How often an entry is tried to be made; it fails when another CPU was faster. */

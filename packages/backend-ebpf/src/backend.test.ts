@@ -59,7 +59,7 @@ class Driven {
     return this.backend.apply({ table, scope: { kind: 'delta', delta } }, signal);
   }
 
-  /** What rules carry. */
+  /** Frontends that rules carry. */
   rules(): readonly string[] {
     if (this.nft.ruleset.tables.size === 0) return [];
     return this.nft.elements('switchyard-ebpf', 'frontends4').map((text) => text.split(' : ')[0] ?? '');
@@ -114,7 +114,7 @@ describe('what is written where', () => {
     }
   });
 
-  test('a cluster IP outside of all service CIDRs, which comes by a difference, is guarded', async () => {
+  test('a cluster IP outside of all service CIDRs, added by a delta, is guarded', async () => {
     const elsewhere: Specs = { ...cart, far: { endpoints, clusterIps: ['10.200.0.10'] } };
     const [before, after] = [cart, elsewhere].map((specs) => situation(specs, { serviceCidrs: ['10.96.0.0/16'] }));
     const driven = await Driven.open('tc');
@@ -164,7 +164,7 @@ describe('what is written where', () => {
 });
 
 describe('a service that moves between programs and rules', () => {
-  /** What each transaction of nft found in the maps: whether sockets pass the VIP by. */
+  /** Whether sockets ignored the VIP during each transaction of nft. */
   function passesAt(driven: Driven): readonly string[] {
     const seen: string[] = [];
     const { nft } = driven;
@@ -214,7 +214,7 @@ describe('a service that moves between programs and rules', () => {
     const note = (): void => {
       const carriers = [vip, other].map((address) => {
         const isInRules = driven.rules().includes(`${address} . tcp . 80`);
-        return isInRules ? 'rules' : isPassed(driven, address) ? 'nobody' : 'programs';
+        return isInRules ? 'rules' : isPassed(driven, address) ? 'neither' : 'programs';
       });
       seen.push(carriers.join(' '));
     };
@@ -280,7 +280,7 @@ describe('what goes wrong', () => {
     );
     expect(outcome).toMatchObject({ status: 'applied' });
     expect([await driven.backend.dump(signal), driven.machine.isAttached('IPv4')]).toEqual([before, true]);
-    expect(driven.nft.scripts.length).toBe(scripts); // nobody touched the rules
+    expect(driven.nft.scripts.length).toBe(scripts); // the rules were not written
   });
 });
 
@@ -305,7 +305,7 @@ describe('removal', () => {
     expect(driven.rules()).toEqual(['10.96.0.11 . sctp . 80']);
   });
 
-  test('of an unused wire goes on until there was nothing, and a clean-up looks all the same', async () => {
+  test('of an unused wire goes on until nothing is found, and a clean-up looks again', async () => {
     const found = [['a program'], [], ['what came later']];
     let looks = 0;
     const remove = async () => found[looks++] ?? [];

@@ -23,7 +23,7 @@ import { ServiceStatistics } from './kernel/service-statistics.ts';
 import type { StaleSockets } from './kernel/stale-sockets/stale-sockets.ts';
 import { EbpfDrift, type Fault } from './watch/ebpf-drift.ts';
 
-/** What one family's backend is made of: of a kernel, or for tests in memory. */
+/** Parts of one family's backend: of a kernel, or for tests in memory. */
 export interface BackendParts {
   readonly ipFamily: IpFamily;
   readonly clock: Clock;
@@ -32,14 +32,14 @@ export interface BackendParts {
   readonly maps: OpenMapSet;
   readonly kernel: EbpfKernel;
   readonly wire: Wire;
-  /** The nftables backend, under table names of its own: what programs do not carry. Disposed with the backend. */
+  /** The nftables backend, with table names of its own, for traffic that programs do not carry. Disposed with the backend. */
   readonly rules: DataplaneBackend;
   readonly settings: SettingsPart;
   readonly addresses: NodeAddresses;
   readonly sockets: StaleSockets;
 }
 
-/** Drives one IP family with BPF programs, and with nftables rules for what programs do not carry. Families share nothing. */
+/** Drives one IP family with BPF programs, and with nftables rules for traffic that programs do not carry. Families share nothing. */
 export class EbpfBackend implements DataplaneBackend {
   readonly name = 'ebpf';
   readonly ipFamily: IpFamily;
@@ -111,7 +111,7 @@ export class EbpfBackend implements DataplaneBackend {
     const followers: readonly Follower[] = [
       { name: 'addresses of the node', run: (until) => addresses.follow(until) },
       { name: 'network devices', run: (until) => wire.follow(until) },
-      { name: 'sockets of endpoints that are gone', run: (until) => sockets.run(until) },
+      { name: 'sockets of deleted endpoints', run: (until) => sockets.run(until) },
     ];
     await runTogether(
       [

@@ -15,15 +15,15 @@ import { StaleSockets } from './kernel/stale-sockets/stale-sockets.ts';
 import { chooseWire } from './kernel/wire/wire-choice.ts';
 import { WirePath } from './kernel/wire/wire-path.ts';
 
-/** Names of the nft table with what programs do not carry: beside those of the nftables mode, which may forward at the same time. */
+/** Names of the nft table for traffic that programs do not carry. They differ from those of the nftables mode, which may forward too. */
 export const ruleTableNames = ['switchyard-ebpf', 'switchyard-ebpf-2'] as const;
 
-/** How long an unconnected UDP socket keeps its endpoint. */
+/** Time for which an unconnected UDP socket keeps its endpoint. */
 export const udpSticky: Millis = seconds(60);
 
 /**
- * One family's backend on this machine. Touches nothing, and asks the kernel for nothing that only this mode needs: a clean-up must be
- * possible where the mode cannot run. `replaced`: other parts than this machine's, for tests.
+ * Opens one family's backend on this machine. Changes nothing, and calls no kernel interface that only this mode needs: a clean-up must
+ * work where the mode cannot run. `replaced`: other parts than this machine's, for tests.
  */
 export async function openEbpfBackend(
   host: EbpfHost,
@@ -50,7 +50,7 @@ export async function openEbpfBackend(
   });
 }
 
-/** What an operator must know where no rules carry what pods send. */
+/** Log line for operators of nodes where no rules carry the traffic of pods. */
 const unservedPods =
   'pods whose sockets are not in the cgroup (virtual machines, gVisor) reach Services by devices of their own, where pods are detected by address; behind a bridge of pods use --switchyard-ebpf-north-south=nftables';
 

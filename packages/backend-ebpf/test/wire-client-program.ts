@@ -1,5 +1,5 @@
 /**
- * What the lab's probers do not do, as a program of a client's:
+ * Requests that the lab's probers do not have, as a program of a client:
  *
  *   reopen ADDRESS PORT COUNT   connects from one port again and again, each time broken off by an RST; prints how often it was answered
  *   datagram ADDRESS PORT BYTES sends one datagram; prints whether it was answered within a second

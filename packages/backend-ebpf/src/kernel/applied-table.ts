@@ -6,7 +6,7 @@ import { movesToRules } from './remainder/moves-to-rules.ts';
 import type { Programs } from './programs/programs.ts';
 import type { RulesPart, RulesShare } from './remainder/rules-part.ts';
 
-/** What follows a table beside rules. */
+/** Parts that follow a table beside rules. */
 export interface AppliedParts {
   readonly kernel: EbpfKernel;
   readonly programs: Programs;
@@ -14,9 +14,9 @@ export interface AppliedParts {
 }
 
 /**
- * The state of programs and rules, and how they follow a table. Maps are written and programs attached before rules that are
- * no longer needed go, and rules come before programs stop carrying what they will carry: traffic that moves between the two
- * is in one of them at every moment.
+ * State of programs and rules, and the order in which they follow a table. Programs are attached before rules that they replace are
+ * deleted, and rules are added before programs stop carrying their traffic: at every moment one of the two carries traffic that moves
+ * between them.
  */
 export class AppliedTable implements AppliedState {
   readonly #parts: AppliedParts;
@@ -81,7 +81,7 @@ export class AppliedTable implements AppliedState {
         : await this.#rules.applyFull({ table, scope }, share, signal);
     const outcome = mergeOutcomes(written, [early, late]);
     if (outcome.status === 'failed') return outcome;
-    // Only now programs of the wire may go: rules forward what comes from outside, all of it.
+    // The wire's programs may be removed now: rules forward all traffic from outside.
     const removed = isWireUsed ? 0 : await this.#removeWire(signal);
     const writes = outcome.writes + removed + (await kernel.removeOtherVersions(signal));
     return { ...outcome, writes };

@@ -1,18 +1,18 @@
 import type { NftablesHost } from '@switchyard/backend-nftables';
 
-/** Who forwards what comes from outside the node: programs on its uplinks, or rules of nftables. `auto`: programs where the kernel can. */
+/** Forwards traffic from outside the node: programs on its uplinks, or rules of nftables. `auto`: programs where the kernel can. */
 export type NorthSouth = 'auto' | 'tc' | 'nftables';
 
-/** Whose sockets are served: all below the cgroup, or only those of the host's network namespace. */
+/** Served sockets: all below the cgroup, or only those of the host's network namespace. */
 export type SocketLb = 'all' | 'host';
 
-/** What this backend needs of the machine. What the nftables backend needs is for its library, which carries what programs do not. */
+/** The machine, for this backend and for the nftables backend that it uses as a library. */
 export interface EbpfHost extends Omit<NftablesHost, 'tableNames'> {
   /** Directory of cgroup2 below which sockets are served; undefined: the root of the machine's cgroup2 mount. */
   readonly cgroup: string | undefined;
-  /** Where bpffs is, or is to be mounted. */
+  /** Mount point of bpffs. The backend mounts one if there is none. */
   readonly bpffs: string;
-  /** Patterns of names of devices on which clients outside the node arrive; none: they are found. */
+  /** Name patterns of the devices through which clients outside the node arrive; none: the backend finds them. */
   readonly interfaces: readonly string[];
   readonly northSouth: NorthSouth;
   readonly socketLb: SocketLb;

@@ -1,6 +1,6 @@
 import { type Clock, HostError, type Logger, type Millis, seconds } from '@switchyard/core';
 
-/** Something that follows the kernel until it is aborted. */
+/** A task that follows the kernel until it is aborted. */
 export interface Follower {
   /** For the log. */
   readonly name: string;
@@ -8,10 +8,10 @@ export interface Follower {
 }
 
 const pause: Millis = seconds(1);
-/** What has run for so long was well again. */
+/** Run time after which a follower counts as recovered. */
 const wellAfter: Millis = seconds(60);
 
-/** Runs followers until aborted. One that fails begins again a second later; it is warned of when it was well before. */
+/** Runs followers until aborted. Restarts a failed one after a second, and logs a warning for the first failure after a recovery. */
 export async function keepRunning(
   followers: readonly Follower[],
   { clock, logger }: { readonly clock: Clock; readonly logger: Logger },

@@ -5,67 +5,67 @@ import type { MapName, MapSizes } from '../render/layouts.ts';
 /** All maps of one family. */
 export type MapSet = Readonly<Record<MapName, BpfMap>>;
 
-/** What `openMaps` found or made. */
+/** Result of `openMaps`. */
 export interface OpenedMaps {
   readonly maps: MapSet;
-  /** Nothing was there: no process of this layout version has written, or all was removed. */
+  /** The maps are new: no process of this layout version has written, or all was removed. */
   readonly isNew: boolean;
 }
 
-/** Something that was not as we left it, in words; empty when all is. */
+/** Descriptions of differences from the last `attach`; empty without any. */
 export type KernelFaults = readonly string[];
 
 /**
- * One family's maps, programs, links and pins in the kernel. `linux` carries it out; `testing` has one in memory. Rejects and
- * throws `HostError`.
+ * One family's maps, programs, links and pins in the kernel: `LinuxKernel`, or one in memory for tests. Rejects and throws
+ * `HostError`.
  */
 export interface EbpfKernel extends AsyncDisposable {
   readonly ipFamily: IpFamily;
   /**
-   * The pinned maps, or new ones of these sizes, pinned. What is pinned is taken as it is, also where it is larger; where it is
-   * smaller it is grown as by `growMaps`.
+   * Opens the pinned maps, or makes and pins new ones of these sizes. Larger pinned maps stay as they are; smaller ones grow as by
+   * `growMaps`.
    */
   openMaps(sizes: MapSizes, signal: AbortSignal): Promise<OpenedMaps>;
   /**
-   * The pinned maps of this layout version, to look at until the next call; undefined where not all of them are there. Makes and
-   * changes nothing.
+   * Opens the pinned maps of this layout version for reading, until the next call; undefined unless all of them exist. Changes
+   * nothing.
    */
   findMaps(signal: AbortSignal): Promise<MapSet | undefined>;
   /**
-   * Exchanges all maps that are too small for larger ones with the same content, ids unchanged, without a moment in which a
-   * program sees less. The old set is not to be used any more.
+   * Replaces all maps that are too small by larger ones with the same content and ids. At no moment does a program see less. The
+   * caller must not use the old set afterwards.
    */
   growMaps(sizes: MapSizes, signal: AbortSignal): Promise<MapSet>;
   /** Loads this build's programs over the maps and attaches them, or updates the links of another build. Returns writes. */
   attach(signal: AbortSignal): Promise<number>;
-  /** Takes away what other layout versions left, once nothing forwards by it any more. Returns writes. */
+  /** Removes maps and links of other layout versions, once nothing forwards by them. Returns writes. */
   removeOtherVersions(signal: AbortSignal): Promise<number>;
-  /** Looks whether links, pins and programs are as `attach` left them. Cheap: done twice a second. */
+  /** Compares links, pins and programs with those of `attach`. Cheap: runs twice a second. */
   findFaults(signal: AbortSignal): Promise<KernelFaults>;
-  /** Detaches and unpins everything any version left in this family. In words; nothing for nothing. */
+  /** Detaches and unpins everything of all versions in this family. Returns descriptions of what it removed. */
   remove(signal: AbortSignal): Promise<readonly string[]>;
 }
 
-/** What is at a node's uplinks. */
+/** Programs at a node's uplinks. */
 export interface Wire extends AsyncDisposable {
   /**
-   * Whether programs forward what comes from outside: found out when it is first asked. Rejects with `HostError` where it cannot be
-   * found out; then it is asked anew.
+   * Whether programs forward traffic from outside; decided by the first call. Rejects with `HostError` when a trial fails; the next call
+   * tries again.
    */
   isUsed(signal: AbortSignal): Promise<boolean>;
   /** Whether rules must carry all of the table beside programs, for devices that no program can serve. Rejects with `HostError`. */
   needsRules(podDetector: PodDetector): Promise<boolean>;
-  /** Attaches programs over the maps that are open, as they should be; returns writes. Idempotent. Rejects with `HostError`. */
+  /** Attaches this build's programs over the open maps; returns writes. Idempotent. Rejects with `HostError`. */
   ensure(signal: AbortSignal): Promise<number>;
   /** As `WirePath.findFaults`. */
   findFaults(signal: AbortSignal): Promise<readonly string[]>;
-  /** New uplinks get the program, until aborted. */
+  /** Attaches the program to new uplinks until aborted. */
   follow(signal: AbortSignal): Promise<void>;
-  /** Takes away what programs of the wire of any version left; in words. */
+  /** Removes programs of all versions. Returns descriptions of what it removed. */
   remove(signal: AbortSignal): Promise<readonly string[]>;
 }
 
-/** Which hooks a family needs; IPv4 also those of IPv6 sockets, for addresses like ::ffff:10.96.0.1. */
+/** Hooks of each family; IPv4 also needs those of IPv6 sockets, for addresses like ::ffff:10.96.0.1. */
 export const hooksOf: Readonly<Record<IpFamily, readonly CgroupHook[]>> = {
   IPv4: ['connect4', 'sendmsg4', 'recvmsg4', 'getpeername4', 'connect6', 'sendmsg6', 'recvmsg6', 'getpeername6'],
   IPv6: ['connect6', 'sendmsg6', 'recvmsg6', 'getpeername6'],

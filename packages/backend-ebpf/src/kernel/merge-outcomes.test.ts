@@ -30,7 +30,7 @@ test.each<[string, MapsOutcome, readonly ApplyOutcome[], ApplyOutcome]>([
     { status: 'failed', error: first },
   ],
   [
-    'what could not be removed is told',
+    'the error of a removal is reported',
     fine,
     [{ status: 'applied', writes: 0, unremoved: second }],
     { status: 'applied', writes: 3, unremoved: second },

@@ -1,16 +1,16 @@
 import { type ApplyOutcome, outcomeOf, type ServiceCounters } from '@switchyard/core/engine';
 import type { ServicePortKey } from '@switchyard/core';
 
-/** What programs' maps took. */
+/** Outcome of writing the maps. */
 export interface MapsOutcome {
   readonly writes: number;
-  /** Services that do not fit, or cannot be rendered; what they had stays. */
+  /** Services that do not fit, or cannot be rendered. Their former entries stay. */
   readonly failed: ReadonlyMap<ServicePortKey, Error>;
-  /** Why something that nobody asks for is still there; absent when nothing is. */
+  /** Error of a stale object that could not be removed; absent without any. */
   readonly unremoved?: Error;
 }
 
-/** One outcome out of that of maps and those of rules, in the order of writing, undefined for what was not needed: who failed anywhere has failed. */
+/** Merges the outcome of maps with those of rules, in the order of writing; undefined ones were not needed. A service that failed in one failed. */
 export function mergeOutcomes(maps: MapsOutcome, rules: readonly (ApplyOutcome | undefined)[]): ApplyOutcome {
   const failed = new Map(maps.failed);
   let { writes, unremoved } = maps;
@@ -24,7 +24,7 @@ export function mergeOutcomes(maps: MapsOutcome, rules: readonly (ApplyOutcome |
   return outcomeOf({ writes, failed, refused: 0, unremoved: unremoved === undefined ? [] : [unremoved] });
 }
 
-/** Counters of programs and of rules: each packet is counted by the one that carries it. */
+/** Sums of the counters of programs and rules. Each packet is counted once, where it is carried. */
 export function sumCounters(
   programs: ReadonlyMap<ServicePortKey, ServiceCounters>,
   rules: ReadonlyMap<ServicePortKey, ServiceCounters>,

@@ -1,9 +1,9 @@
 import type { BpfAbilityName, BpfProbe } from '@switchyard/native';
 
-/** An ability of the kernel, and what an operator is told where it is missing. */
+/** An ability of the kernel, and its description for operators. */
 export type Need = readonly [ability: BpfAbilityName, text: string];
 
-/** Which of these the kernel lacks, in words, with what it said. */
+/** Descriptions of the abilities that the kernel lacks, with its errors. */
 export function missingAbilities(needs: readonly Need[], { abilities }: BpfProbe): readonly string[] {
   return needs.flatMap(([name, text]) => {
     const ability = abilities[name];

@@ -95,7 +95,7 @@ test('what nftables lacks is lacking here too', () => {
   expect(probeMachine(host, { library: missing, wire: [] }, machine())).toEqual(missing);
 });
 
-test('programs that are asked for at uplinks and cannot be there are a reason too', () => {
+test('configured programs at uplinks that the kernel refuses are a reason too', () => {
   const wire = ['no conntrack: use nftables'];
   expect(probeMachine(host, { library, wire }, machine())).toEqual({ status: 'unusable', reasons: wire });
 });

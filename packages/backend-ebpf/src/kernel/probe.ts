@@ -8,23 +8,23 @@ import { findOtherPrograms, ourPrograms, refusalText } from './programs/other-lo
 import { objectFile } from './programs/object-files.ts';
 import { missingAbilities, type Need } from './missing-abilities.ts';
 
-/** The machine, as far as a probe asks it; tests have their own. */
+/** The machine as a probe uses it; tests have their own. */
 export interface ProbedMachine {
   /** Throws `NativeMissingError`. */
   probe(): BpfProbe;
   isBpffs(path: string): boolean;
   isCgroup2(path: string): boolean;
-  /** Whether this root of a cgroup2 mount is only that of the container this process is in. */
+  /** Whether this root of a cgroup2 mount is only that of this process's container. */
   isContainersOwn(root: string): boolean;
   /** Whether this process may mount file systems. */
   canMount(): boolean;
-  /** Another load balancer at the sockets below this cgroup, in words. */
+  /** Descriptions of other load balancers at the sockets below this cgroup. */
   otherLoadBalancers(cgroup: string, bpffs: string): readonly string[];
-  /** Throws `HostError` where the compiled programs are not. */
+  /** Throws `HostError` if the compiled programs are missing. */
   findObjects(): void;
 }
 
-/** What is needed, and what an operator can do about it where it is missing. */
+/** Required abilities, with their requirements for operators. */
 const needs: readonly Need[] = [
   ['mmap', 'memory-mapped BPF arrays (Linux 5.5)'],
   ['socketHooks', 'BPF programs at sockets (Linux 5.7 with CONFIG_CGROUP_BPF)'],
@@ -32,15 +32,15 @@ const needs: readonly Need[] = [
   ['netnsCookie', 'cookies of network namespaces (Linux 5.14)'],
 ];
 
-/** What was found out elsewhere. */
+/** Results of other probes. */
 export interface ProbedParts {
-  /** What the nftables backend says of itself. */
+  /** Result of the nftables backend's probe. */
   readonly library: ProbeResult;
   /** As `wireFaults`. */
   readonly wire: readonly string[];
 }
 
-/** Whether this machine can run the backend: found out by trying. */
+/** Whether this machine can run the backend; tries each ability. */
 export function probeMachine(
   host: EbpfHost,
   { library, wire }: ProbedParts,
@@ -51,7 +51,7 @@ export function probeMachine(
   return { status: 'usable', capabilities: capabilitiesOf(library.capabilities) };
 }
 
-/** What the backend can do, given what its library can. */
+/** The backend's capabilities, given those of its library. */
 export function capabilitiesOf(library: BackendCapabilities): BackendCapabilities {
   return { ...library, usesKernelConntrack: true, minSyncPeriod: millis(0) };
 }
@@ -115,7 +115,7 @@ const linux: ProbedMachine = {
   isBpffs,
   isCgroup2,
   isContainersOwn: (root) =>
-    // The root of the machine's cgroups has no type; seen from inside a cgroup namespace another one may be the root.
+    // The root of the machine's cgroups has no file cgroup.type. Inside a cgroup namespace another cgroup may appear as the root.
     existsSync(join(root, 'cgroup.type')) && /^0::\/$/m.test(readFileSync('/proc/self/cgroup', 'utf8')),
   canMount: () => {
     const [, bits = '0'] = /^CapEff:\s*([0-9a-f]+)/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
@@ -133,7 +133,7 @@ const linux: ProbedMachine = {
   },
 };
 
-/** The folder of cgroup2 whose sockets are served. Throws `HostError`. */
+/** Folder of cgroup2 whose sockets are served. Throws `HostError`. */
 export function cgroupOf({ cgroup }: Pick<EbpfHost, 'cgroup'>): string {
   const folder = cgroup ?? findMount('cgroup2');
   if (folder !== undefined && isCgroup2(folder)) return folder;

@@ -17,7 +17,7 @@ function bench() {
     const services = Object.entries(ids).map(([key, id]) => ({ key: key as ServicePortKey, id }));
     return reader.read({ statistics: () => statistics, services, isKnown: (key) => known.includes(key) }, signal);
   };
-  /** What programs counted for an id: four numbers for each CPU. */
+  /** Counters of an id: four numbers for each CPU. */
   const count = (id: number, ...cpus: readonly (readonly number[])[]): void =>
     statistics.update(Uint8Array.of(id, 0, 0, 0), new Uint8Array(BigUint64Array.from(cpus.flat().map(BigInt)).buffer));
   return { statistics, reader, read, count };
@@ -82,7 +82,7 @@ describe('ServiceStatistics', () => {
     expect((await read({ [cart]: 6 })).get(cart)?.connections).toBe(4);
   });
 
-  test('a service that is gone is forgotten, one that could not be written is not', async () => {
+  test('a deleted service is forgotten, one that could not be written is not', async () => {
     const { read, count } = bench();
     count(5, [3, 0, 0, 0], [0, 0, 0, 0]);
     count(6, [4, 0, 0, 0], [0, 0, 0, 0]);

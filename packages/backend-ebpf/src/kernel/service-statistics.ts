@@ -5,17 +5,17 @@ import { bytesOf } from '../render/address-words.ts';
 import { offsetOf, sizeOf } from '../render/layouts.ts';
 import type { IdentifiedService } from './maps/service-writer.ts';
 
-/** What is to be read, and from where. */
+/** Services whose counters are read, and the map. */
 export interface StatisticsReading {
-  /** The map at this moment: it is exchanged when maps grow, also while it is read. Throws `HostError` when none is open. */
+  /** The current map. Growth replaces it, also during a reading. Throws `HostError` when none is open. */
   readonly statistics: () => BpfMap;
-  /** Every service that has an id now. */
+  /** All services with an id. */
   readonly services: Iterable<IdentifiedService>;
   /** As for `CountsUpdate.isKnown`. */
   readonly isKnown: (key: ServicePortKey) => boolean;
 }
 
-/** Field of a record, and the totals that it adds to: one and the same array for all services. */
+/** Field of a record, and the totals that it adds to; all services share the array. */
 const totals: readonly (readonly [offset: number, letter: string, totals: readonly CountedTotal[]])[] = [
   [offsetOf('statistics', 'connections'), 'c', ['connections']],
   [offsetOf('statistics', 'no_local_endpoint'), 'l', ['noLocalEndpoint']],
@@ -27,8 +27,8 @@ const recordSize = sizeOf('statistics');
 const lookupsPerSlice = 500;
 
 /**
- * Counters of services out of `statistics`. Programs add to the record of a service's id on the CPU they run on; the map is pinned,
- * so a restart keeps what was counted. An id that gets a new owner begins at zero: the writer sees to that, when nobody adds to it.
+ * Counters of services, read from `statistics`. Programs add to the record of a service's id on their CPU. The map is pinned, so a
+ * restart keeps the counters. The writer clears the record of an id with a new owner before programs use it.
  */
 export class ServiceStatistics {
   readonly #clock: Clock;
@@ -43,7 +43,7 @@ export class ServiceStatistics {
     return this.#counts.latest;
   }
 
-  /** Takes some 2 us for each service. May run while an apply does. Rejects with `HostError`. */
+  /** Takes some 2 us for each service. May run during an apply. Rejects with `HostError`. */
   async read(
     { statistics, services, isKnown }: StatisticsReading,
     signal: AbortSignal,
@@ -69,7 +69,7 @@ export class ServiceStatistics {
   }
 }
 
-/** Adds up the CPUs; whether anything was counted. A map that grew smaller is read as zeros. */
+/** Sums the CPUs and returns whether a counter is not zero. An id beyond the map counts as zero. */
 function addCounts(reading: Map<string, number>, id: number, values: Uint8Array = new Uint8Array(0)): boolean {
   const view = new DataView(values.buffer, values.byteOffset, values.byteLength);
   let hasCounted = false;

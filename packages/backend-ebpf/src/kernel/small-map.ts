@@ -3,7 +3,7 @@ import type { BpfMap } from '@switchyard/native';
 /** One element of a map. */
 export type MapElement = readonly [key: Uint8Array, value: Uint8Array];
 
-/** Makes a small map hold these elements and no others; new and changed ones are written first. Returns writes. Throws `NativeError`. */
+/** Makes a small map hold exactly these elements; writes new and changed ones before it deletes. Returns writes. Throws `NativeError`. */
 export function writeElements(map: BpfMap, wanted: readonly MapElement[]): number {
   const { missing, extra } = differences(map, wanted);
   for (const [key, value] of missing) map.update(key, value);

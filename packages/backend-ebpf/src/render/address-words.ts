@@ -1,15 +1,15 @@
 import { type IpAddress, ipFromBytes, ipToBytes } from '@switchyard/core';
 
-// Maps are read and written as 32-bit words of a little-endian machine, the only kind this backend runs on: a word's lowest byte is
-// the first one in memory.
+// Maps are read and written as 32-bit words of a little-endian machine, the only kind that this backend supports: the lowest byte of a
+// word is the first in memory.
 
-/** The bytes as words: a view of them, or a copy where they do not lie as words must. Whole words alone. */
+/** Returns the bytes as words: a view, or a copy if they are not aligned. An incomplete last word is left out. */
 export function wordsOf(bytes: Uint8Array): Uint32Array {
   const aligned = bytes.byteOffset % 4 === 0 ? bytes : bytes.slice();
   return new Uint32Array(aligned.buffer, aligned.byteOffset, aligned.byteLength >>> 2);
 }
 
-/** The words as bytes: a view of them. */
+/** Returns a view of the words as bytes. */
 export function bytesOf(words: Uint32Array): Uint8Array {
   return new Uint8Array(words.buffer, words.byteOffset, words.byteLength);
 }

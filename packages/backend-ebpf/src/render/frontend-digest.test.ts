@@ -75,7 +75,7 @@ test.each<[string, readonly Entry[], readonly Entry[], boolean]>([
   expect(digestOf(...a).equals(digestOf(...b))).toBe(isSame);
 });
 
-test('an index has the digest of what is in it, whatever was in it before', () => {
+test('an index has the digest of its current entries', () => {
   const index = new FrontendIndex();
   for (let key = 0; key < 2000; key++) index.set(keyOf(key), key, 7);
   for (let key = 0; key < 2000; key += 2) index.set(keyOf(key), key + 5, 7);

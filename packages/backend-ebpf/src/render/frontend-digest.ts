@@ -3,14 +3,14 @@ export const keyWords = 6;
 const valueWords = 2;
 
 /**
- * Sums over entries that do not depend on their order: two tables with the same sums hold the same entries, but for one chance in
- * 2^64. Summing reads entries once and nothing else, which is a quarter of the cost of finding each.
+ * Sums over entries that do not depend on their order: two tables with the same sums hold the same entries, except with a probability
+ * of 2^-64. Summing only reads each entry once, a quarter of the cost of looking each up.
  */
 export class FrontendDigest {
   #first = 0;
   #second = 0;
   #count = 0;
-  /** Of the entry that was mixed last. */
+  /** Sums of the last mixed entry. */
   #mixedFirst = 0;
   #mixedSecond = 0;
 
@@ -22,7 +22,7 @@ export class FrontendDigest {
     this.#count++;
   }
 
-  /** Takes an entry out that was added. */
+  /** Removes an added entry. */
   remove(keys: Uint32Array, keyAt: number, values: Uint32Array, valueAt: number): void {
     this.#mix(keys, keyAt, values, valueAt);
     this.#first = (this.#first - this.#mixedFirst) | 0;

@@ -2,8 +2,9 @@ import { InvariantError } from '@switchyard/core';
 import type { BpfMapShape } from '@switchyard/native';
 
 /**
- * What is in the maps, byte by byte: the single source of both sides. `tools/layouts-to-c.ts` makes `build/layouts.gen.h` of it. Numbers
- * are little-endian unless a field says `be16`. Addresses have 16 bytes, IPv4 as ::ffff:a.b.c.d. Another layout is another version.
+ * Content of the maps, byte by byte: the single source for TypeScript and C. `tools/layouts-to-c.ts` makes `build/layouts.gen.h` of it.
+ * Numbers are little-endian unless a field says `be16`. Addresses have 16 bytes, IPv4 as ::ffff:a.b.c.d. A changed layout needs a new
+ * version.
  */
 export const layoutVersion = 1;
 
@@ -28,7 +29,7 @@ export const layouts = {
   service: [
     ['cluster_set', 'u64', 'selection, see below'],
     ['local_set', 'u64', 'selection'],
-    ['affinity_seconds', 'u32', 'how long a client keeps its endpoint; zero: it does not'],
+    ['affinity_seconds', 'u32', 'time for which a client keeps its endpoint; zero: no affinity'],
     ['cookie', 'u16', 'of the frontends that may lead here'],
     ['flags', 'u16', 'none yet'],
     ['reserved', 'u64', 'zero'],
@@ -38,7 +39,7 @@ export const layouts = {
     ['port', 'be16', ''],
     ['flags', 'u16', 'endpointFlags'],
     ['generation', 'u32', 'grows with each reuse of the id'],
-    ['service', 'u32', 'whose it is'],
+    ['service', 'u32', 'owner'],
     ['reserved', 'u32', 'zero'],
   ],
   affinity_key: [
@@ -82,12 +83,12 @@ export const layouts = {
   configuration: [
     ['host_netns', 'u64', 'cookie of the host network namespace'],
     ['pod_class', 'u8', 'class of sockets in other network namespaces: sourceClassIndex'],
-    ['guards', 'u8', 'how many of the service CIDRs below there are'],
-    ['guard_all', 'u8', '1: cluster IPs may be anywhere, so every miss asks for a guard entry'],
+    ['guards', 'u8', 'number of service CIDRs below'],
+    ['guard_all', 'u8', '1: cluster IPs may be anywhere, so every miss looks for a guard entry'],
     ['reserved', 'u8', 'zero'],
     ['reserved2', 'u32', 'zero'],
     ['reserved3', 'u32', 'zero'],
-    ['udp_sticky_seconds', 'u32', 'how long an unconnected UDP socket keeps its endpoint'],
+    ['udp_sticky_seconds', 'u32', 'time for which an unconnected UDP socket keeps its endpoint'],
     ['guard0_address', 'bytes16', 'service CIDR'],
     ['guard0_mask', 'bytes16', ''],
     ['guard1_address', 'bytes16', ''],
@@ -141,7 +142,7 @@ export const packed = {
 /** Where a frontend answers: at its address, or with a NodePort's port at all addresses of `node_addresses`. */
 export const frontendScopes = { address: 0, nodePort: 1, guard: 2 } as const;
 
-/** What is done with a source class: two bits, then one that says "masquerade"; three bits for each class, in the order below. */
+/** Action for a source class: two bits, and a third for masquerading; three bits for each class, in the order below. */
 export const actions = { reject: 0, cluster: 1, local: 2, drop: 3 } as const;
 /** Position of a class among a frontend's actions: that of `sourceClasses`. */
 export const sourceClassIndex = { pod: 0, node: 1, outside: 2 } as const;
@@ -153,23 +154,23 @@ export const masqueradeBit = 4;
 export const frontendFlags = {
   /** The source must be in `source_ranges`. */
   sourceRanges: 0x200,
-  /** Sockets leave it alone: rules of nftables carry it, because the source must be known. */
+  /** Socket programs ignore it: rules of nftables carry it, because the source must be known. */
   socketsPass: 0x400,
 } as const;
 
-/** Which sets an endpoint is in, and whether it exists: a client is only kept by one that is in the set. */
+/** Sets of an endpoint, and whether it exists: a client is pinned only to an endpoint of the set. */
 export const endpointFlags = { inCluster: 1, inLocal: 2, alive: 4 } as const;
-/** By what a client is known. */
+/** Identity of a client. */
 export const affinityKinds = { address: 0, networkNamespace: 1 } as const;
 /**
- * What a flow entry is for: to show the frontend instead of the endpoint, to find the same endpoint again, or to know that what looks
- * like a frontend has asked this socket.
+ * Purpose of a flow entry: to show the frontend instead of the endpoint, to find the same endpoint again, or to recognise an address
+ * that looks like a frontend as a client of this socket.
  */
 export const flowKinds = { reverse: 0, sticky: 1, caller: 2 } as const;
 /** Flags of a local address. */
 export const nodeAddressFlags = { nodePort: 1 } as const;
 
-/** Service id and endpoint id that nobody has. */
+/** Service id and endpoint id that mean none. */
 export const noId = 0;
 
 /** Sizes that grow with the cluster, in entries. */
@@ -222,7 +223,7 @@ export type MapName =
   | 'configuration'
   | 'statistics';
 
-/** Shapes of all maps. Those with a fixed size are too small to matter, or forget the oldest. */
+/** Shapes of all maps. Maps with a fixed size are small, or evict the oldest entry. */
 export function mapShapes(sizes: MapSizes): Readonly<Record<MapName, BpfMapShape>> {
   const array = (name: MapName, valueSize: number, maxEntries: number): BpfMapShape => ({
     name,

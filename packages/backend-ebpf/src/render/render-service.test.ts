@@ -58,7 +58,7 @@ describe('a frontend', () => {
 });
 
 describe('a Service', () => {
-  test('of SCTP is for nftables; its cluster IP is guarded all the same', () => {
+  test('of SCTP is for nftables; its cluster IP is guarded too', () => {
     const service = forwardingOf({ ports: [{ protocol: 'SCTP', port: 80 }], endpoints: [here('10.244.1.1')] });
     expect(renderService(service)).toEqual({
       frontends: [],

@@ -15,7 +15,7 @@ import { actionBits, actions, frontendFlags, frontendScopes, masqueradeBit, sour
 import { portBits, putAddress } from './address-words.ts';
 import { keyWords } from './frontend-digest.ts';
 
-/** Protocols that programs carry, by their IP numbers; SCTP is for nftables. */
+/** IP numbers of the protocols that programs carry; nftables carries SCTP. */
 export const protocolNumbers: Readonly<Record<Exclude<Protocol, 'SCTP'>, number>> = { TCP: 6, UDP: 17 };
 
 /** A set has 16 bits for its length. */
@@ -28,27 +28,27 @@ const affinityBounds = { min: 1, max: 86_400 } as const;
 export interface RenderedFrontend {
   /** Six words: the bytes of `frontend_key`. */
   readonly key: Uint32Array;
-  /** What is done with each source class, and `frontendFlags`: the `actions` of the value. */
+  /** The `actions` of the value: an action for each source class, and `frontendFlags`. */
   readonly actions: number;
 }
 
-/** What of a Service goes into the maps. Nothing is decided here. */
+/** Map content of one Service. Contains no decision of its own. */
 export interface RenderedService {
-  /** Empty: it has no id, and nothing else of it is in the maps but its guards. */
+  /** Empty: the Service has no id, and the maps only have its guards. */
   readonly frontends: readonly RenderedFrontend[];
-  /** Cluster IPs: other Services may have the same ones. */
+  /** Cluster IPs. Several ports may share one. */
   readonly guards: readonly IpAddress[];
   readonly clusterSet: readonly Endpoint[];
   readonly localSet: readonly Endpoint[];
-  /** Who may use its restricted frontends; empty with a restricted frontend: nobody. */
+  /** Allowed sources of its restricted frontends; empty with a restricted frontend: none. */
   readonly sourceRanges: readonly Cidr[];
-  /** Zero: each connection is balanced anew. */
+  /** Zero: no session affinity. */
   readonly affinitySeconds: number;
 }
 
 const nothing: readonly never[] = [];
 
-/** The entries of one Service. Throws `HostError` for one that the maps cannot hold. */
+/** Renders one Service. Throws `HostError` for one that the maps cannot hold. */
 export function renderService(service: ServiceForwarding): RenderedService {
   const { protocol, frontends, sessionAffinity } = service;
   const guards = frontends.filter(isClusterIp).map(({ address }) => address);
@@ -78,14 +78,14 @@ function isClusterIp(frontend: Frontend): frontend is Frontend & { readonly addr
   return frontend.kind === 'clusterIP';
 }
 
-/** The key of a cluster IP's guard entry, written to `key` where one is given: its content counts until the next time. */
+/** Key of a cluster IP's guard entry, written to `key` if given; valid until the next call then. */
 export function guardKey(address: IpAddress, key: Uint32Array = new Uint32Array(keyWords)): Uint32Array {
   putAddress(key, 0, address);
   key[4] = frontendScopes.guard << 24;
   return key;
 }
 
-/** The key of a frontend: what packets are compared with. */
+/** Key of a frontend, by which programs look packets up. */
 export function keyOf(
   { address, port }: Pick<Frontend, 'address' | 'port'>,
   protocol: keyof typeof protocolNumbers,
@@ -119,7 +119,7 @@ function actionOf(decision: Decision): number {
   }
 }
 
-/** Ranges stand by service, not by frontend; core gives all restricted frontends of a Service the same ones. */
+/** Ranges are stored by service, not by frontend; core gives all restricted frontends of a Service the same ones. */
 function rangesOf({ key, frontends }: ServiceForwarding): readonly Cidr[] {
   let ranges: readonly Cidr[] | undefined;
   for (const { allowedSources } of frontends) {

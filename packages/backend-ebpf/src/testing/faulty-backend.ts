@@ -9,7 +9,7 @@ import { openEbpfBackend, ruleTableNames } from '../open-backend.ts';
 import { cgroupOf } from '../kernel/probe.ts';
 import { FaultyMap, type MapFaults } from './faulty-map.ts';
 
-/** What goes wrong between a backend and a real kernel; may be changed while the backend lives. */
+/** Faults between a backend and a real kernel; may be changed while the backend is open. */
 export interface BackendFaults {
   readonly maps: MapFaults;
   readonly rules: TransportFaults;

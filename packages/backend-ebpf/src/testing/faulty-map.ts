@@ -2,7 +2,7 @@ import { constants } from 'node:os';
 import type { Random } from '@switchyard/core';
 import { type BpfEntries, type BpfMap, type BpfMapShape, NativeError } from '@switchyard/native';
 
-/** What is wrong with the kernel at the moment; shared by all maps of a machine. */
+/** Current faults of the kernel; shared by all maps of a machine. */
 export interface MapFaults {
   /** This share of all system calls that write fails. */
   failureRate: number;
@@ -15,7 +15,7 @@ export interface MapFaults {
   calls: number;
 }
 
-/** A kernel with which nothing is wrong. */
+/** A kernel without faults. */
 export function noFaults(): MapFaults {
   return { failureRate: 0, random: () => 0, refused: undefined, afterWrite: undefined, calls: 0 };
 }

@@ -10,7 +10,7 @@ const abilityNames: readonly BpfAbilityName[] = [
   'conntrackNat',
 ];
 
-/** What is found out about a kernel without these abilities. */
+/** Probe result of a kernel without these abilities. */
 export function kernelWithout(...missing: readonly BpfAbilityName[]): BpfProbe {
   const ability = (name: BpfAbilityName): BpfProbe['abilities'][BpfAbilityName] =>
     missing.includes(name) ? { status: 'unusable', reason: 'bpf failed with EPERM' } : { status: 'usable' };

@@ -21,7 +21,7 @@ export interface MemoryHost {
   readonly addresses: readonly IpAddress[];
   /** Default: the machine's. */
   readonly clock?: Clock;
-  /** What the wire does otherwise than nothing. */
+  /** Overridden functions of the wire; by default it does nothing. */
   readonly wire?: Partial<Wire>;
 }
 

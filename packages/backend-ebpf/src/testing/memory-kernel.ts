@@ -8,7 +8,7 @@ import { putAddress } from '../render/address-words.ts';
 import { isLarger, largerSizes } from '../kernel/maps/map-sizes.ts';
 import { FaultyMap, type MapFaults, noFaults } from './faulty-map.ts';
 
-/** What is pinned of one family. */
+/** Pinned objects of one family. */
 interface Pinned {
   maps: MapSet;
   isAttached: boolean;
@@ -16,11 +16,11 @@ interface Pinned {
 
 /** A machine without a kernel: its maps are in memory and outlive those who open them, as pins do. */
 export class MemoryMachine {
-  /** What goes wrong from now on. */
+  /** Faults from now on. */
   readonly faults: MapFaults = noFaults();
   readonly #pinned = new Map<IpFamily, Pinned>();
 
-  /** What a started agent opens. */
+  /** Opens the kernel as a started agent does. */
   openKernel(ipFamily: IpFamily): MemoryKernel {
     return new MemoryKernel(ipFamily, { pinned: this.#pinned, faults: this.faults });
   }
@@ -34,7 +34,7 @@ export class MemoryMachine {
     return this.#pinned.get(ipFamily)?.isAttached ?? false;
   }
 
-  /** As if somebody had detached the programs. */
+  /** Detaches the programs, as another process could. */
   detach(ipFamily: IpFamily): void {
     const pinned = this.#pinned.get(ipFamily);
     if (pinned !== undefined) pinned.isAttached = false;
@@ -120,7 +120,7 @@ export class MemoryKernel implements EbpfKernel {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // What is pinned stays.
+    // Pinned objects stay.
   }
 
   #require(): Pinned {
@@ -136,12 +136,12 @@ export class MemoryKernel implements EbpfKernel {
       const { count, keys, values } = map.entries();
       copy.updateBatch(keys, values, count);
     }
-    map[Symbol.dispose](); // whoever still writes to it is found
+    map[Symbol.dispose](); // a later write to it throws
     return new FaultyMap(copy, this.#faults);
   }
 }
 
-/** A set of maps in memory that nobody has pinned. */
+/** An unpinned set of maps in memory. */
 export function memoryMaps(sizes: MapSizes, faults: MapFaults = noFaults()): MapSet {
   const maps = Object.entries(mapShapes(sizes)).map(
     ([name, shape]) => [name, new FaultyMap(new MemoryBpfMap(shape), faults)] as const,

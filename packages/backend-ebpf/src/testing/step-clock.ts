@@ -13,7 +13,7 @@ export class StepClock implements Clock {
   }
 
   async sleep(): Promise<void> {
-    throw new UsageError('clock.sleep', 'nobody may wait for a clock that only steps; use ManualClock');
+    throw new UsageError('clock.sleep', 'a step clock cannot be waited for; use ManualClock');
   }
 
   step(by: number): void {

@@ -35,7 +35,7 @@ function mapsOf(table: ForwardingTable): MapSet {
 
 const bytesOf = (words: Uint32Array): Uint8Array => new Uint8Array(words.buffer);
 
-/** What sockets do: they are never masqueraded. */
+/** Verdict for sockets, which are never masqueraded. */
 function onSocket(verdict: Verdict, to: Flow): unknown {
   const seen = comparableVerdict(verdict, to);
   return seen.kind === 'forward' ? { ...seen, masquerade: false } : seen;

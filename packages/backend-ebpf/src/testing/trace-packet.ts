@@ -38,7 +38,7 @@ export interface PickRequest {
     | { readonly kind: 'networkNamespace'; readonly cookie: bigint };
   /** Nanoseconds of CLOCK_MONOTONIC; pins do not grow old if it is left out. */
   readonly now?: bigint;
-  /** As if the client's pin were this one, whatever the map says. */
+  /** The client's pin, instead of the map's. */
   readonly pin?: EndpointReference;
   /** The endpoint that the flow has had: kept while it is alive. */
   readonly kept?: EndpointReference;
@@ -55,7 +55,7 @@ export type PickOutcome =
   | ({ readonly kind: 'forward'; readonly address: IpAddress; readonly port: number } & ForwardDetails)
   | { readonly kind: 'reject' | 'drop' | 'pass' | 'again' };
 
-/** What a program gets to know beside the address. */
+/** Input of a program beside the address. */
 interface ForwardDetails extends EndpointReference {
   readonly service: number;
   readonly masquerade: boolean;
@@ -151,7 +151,7 @@ interface Taking {
   readonly masquerade: boolean;
 }
 
-/** Generation 0: whatever it is. */
+/** Generation 0: any. */
 function takeEndpoint({ reader }: Look, reference: EndpointReference, taking: Taking): PickOutcome | undefined {
   const record = reader.endpoint(reference.endpoint);
   if (record === undefined || (record.flags & taking.flags) !== taking.flags) return undefined;
@@ -225,7 +225,7 @@ export interface TraceOptions {
 }
 
 /**
- * What programs do with the first packet of a flow, over all random choices. `pass`: it is not for them, and whatever rules there
+ * Verdicts of programs for the first packet of a flow, over all random choices. `pass`: it is not for them, and any rules there
  * are have their turn. Sockets are never masqueraded; on the wire, an endpoint that is the sender always is. Throws `InvariantError`
  * if it depends on chance, or if the maps contradict themselves.
  */

@@ -1,8 +1,8 @@
 import { abortable, type Clock, type Millis } from '@switchyard/core';
 
 /**
- * Keeps looks and applies apart. While an apply is under way what is in the kernel is neither as before nor as after, so nobody looks,
- * and what a look found that an apply began during says nothing.
+ * Separates looks from applies. During an apply the kernel's state is between two tables, so no look starts, and the result of a look
+ * during which an apply began is ignored.
  */
 export class DriftGate {
   readonly #clock: Clock;
@@ -15,7 +15,7 @@ export class DriftGate {
     this.#clock = clock;
   }
 
-  /** How many applies have begun by now. */
+  /** Number of applies that have begun. */
   get epoch(): number {
     return this.#begun;
   }
@@ -36,7 +36,7 @@ export class DriftGate {
     };
   }
 
-  /** Resolves when no apply is under way. Rejects with `signal.reason`. */
+  /** Resolves when no apply is running. Rejects with `signal.reason`. */
   async free(signal: AbortSignal): Promise<void> {
     while (this.#holds > 0) await abortable(this.#opened.promise, signal);
     signal.throwIfAborted();

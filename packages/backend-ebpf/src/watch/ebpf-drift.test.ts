@@ -14,7 +14,7 @@ function bench() {
     content: [[], []] as readonly (readonly string[])[],
     looks: 0,
     rounds: 0,
-    /** What happens while a look is under way. */
+    /** Runs during a look. */
     during: async (): Promise<void> => undefined,
   };
   const drift = new EbpfDrift({
@@ -66,7 +66,7 @@ describe('EbpfDrift', () => {
       { kind: 'program', changes: [detached.text, unpinned.text] },
     ],
     ['the content of a map', { content: [[], ['slot 7 edited']] }, { kind: 'element', changes: ['slot 7 edited'] }],
-  ])('within a second %s is told, once until it is healed, and again when it is not', async (_, damage, told) => {
+  ])('within a second %s is reported, once until it is healed, and again when it is not', async (_, damage, told) => {
     const { clock, state, reports, heal } = bench();
     await clock.advance(2000);
     Object.assign(state, damage);
@@ -81,7 +81,7 @@ describe('EbpfDrift', () => {
     expect(reports).toHaveLength(2);
   });
 
-  test('what comes back after it was healed is told again', async () => {
+  test('drift that returns after it was healed is reported again', async () => {
     const { clock, state, reports, heal } = bench();
     state.faults = [detached];
     await clock.advance(500);
@@ -91,7 +91,7 @@ describe('EbpfDrift', () => {
     expect(reports.map(({ kind }) => kind)).toEqual(['program', 'map']);
   });
 
-  test('while we write nobody looks', async () => {
+  test('no look runs during an apply', async () => {
     const { clock, state, reports, drift } = bench();
     await clock.advance(500);
     const held = drift.hold();

@@ -4,37 +4,37 @@ import { DriftTally } from '@switchyard/netfilter';
 import { DriftGate } from './drift-gate.ts';
 import { Pace } from './pace.ts';
 
-/** Something that is not as we left it: what it is, and what happened to it in words an operator understands. */
+/** A change by another process: its kind, and a description for operators. */
 export interface Fault {
   readonly kind: DriftKind;
   readonly text: string;
 }
 
-/** What is looked at. */
+/** Checks for drift. */
 export interface EbpfDriftOptions {
   readonly clock: Clock;
-  /** Looks that take a millisecond at most: links, pins, small maps, the guard table. Done every 400 ms, one after the other. */
+  /** Checks of at most a millisecond: links, pins, small maps, the guard table. Run every 400 ms, one after the other. */
   readonly looks: readonly ((signal: AbortSignal) => Promise<readonly Fault[]> | readonly Fault[])[];
   /**
-   * Compares large maps with what was written: a part with each step, and what is wrong with it in words. A part takes less than
-   * a millisecond, which is how long nothing else runs; all parts together are a round. Called anew for each round.
+   * Compares large maps with the record and yields descriptions of differences, one part with each step. A part blocks the event loop for
+   * less than a millisecond; all parts together are a round. Called once for each round.
    */
   readonly content: () => Iterable<readonly string[]>;
 }
 
-/** So often what is cheap to look at is looked at: some 2 ms. */
+/** Interval of the cheap checks, which take some 2 ms together. */
 const lookInterval: Millis = millis(400);
-/** When nobody began to heal what was reported for so long, it is reported again. */
+/** Time after which drift is reported again if no apply began to heal it. */
 const healLimit: Millis = seconds(5);
 
 /**
- * Notices what others do to programs, links, pins and maps. The kernel tells nobody of any of it but of pins, so it is looked at; how
- * often, and what that costs, stands in docs/design/ebpf-drift.md. Who did it cannot be known.
+ * Detects changes of programs, links, pins and maps by other processes. The kernel sends events for pins only, so everything is polled;
+ * docs/design/ebpf-drift.md has intervals and costs. The process that made a change is unknown.
  */
 export class EbpfDrift {
   readonly #options: EbpfDriftOptions;
   readonly #gate: DriftGate;
-  /** The epoch in which something was reported last: the apply that heals it heals all that is found before it begins. */
+  /** Epoch of the last report: the apply that heals it heals everything found before it begins. */
   #toldIn: number | undefined;
 
   constructor(options: EbpfDriftOptions) {
@@ -42,7 +42,7 @@ export class EbpfDrift {
     this.#gate = new DriftGate(options.clock);
   }
 
-  /** To be held while an apply, or anything else of ours that writes, is under way: what we do ourselves is no drift. */
+  /** Hold it during an apply or any other write of this process, which is no drift. */
   hold(): Disposable {
     return this.#gate.hold();
   }
@@ -78,7 +78,7 @@ export class EbpfDrift {
     }
   }
 
-  /** One round; what is wrong with the first part in which something is. */
+  /** Runs one round; ends with the first part that differs. */
   async #compareAll(pace: Pace, signal: AbortSignal): Promise<DriftTally | undefined> {
     const { clock, content } = this.#options;
     pace.begin();
@@ -95,7 +95,7 @@ export class EbpfDrift {
     return undefined;
   }
 
-  /** Reports, unless what was reported before is about to be healed, and waits until it is. */
+  /** Reports drift, unless an earlier report is being healed, and waits for the healing. */
   async #tell(tally: DriftTally, report: (drift: Drift) => void, signal: AbortSignal): Promise<void> {
     const { epoch } = this.#gate;
     if (this.#toldIn !== epoch) {

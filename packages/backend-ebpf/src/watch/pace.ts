@@ -1,24 +1,24 @@
 import { type Clock, type Millis, millis } from '@switchyard/core';
 
-/** A round begins so long after the one before it began. Times are in milliseconds. */
+/** Time between the beginnings of two rounds, in milliseconds. */
 const roundTime = 800;
-/** But no more than this share of a CPU is spent: rounds that cost more take longer, up to a limit. */
+/** Maximum share of a CPU: expensive rounds begin less often, up to `longestRound`. */
 const maxShare = 0.02;
 const longestRound = 2500;
-/** What so many rounds cost is known. */
+/** Number of rounds whose cost is remembered. */
 const remembered = 8;
-/** Parts are done one after the other for so long: waking up costs as much as several of them. */
+/** Length of a stint in milliseconds: several parts in a row, because waking up costs as much as several of them. */
 const stint = 2;
-/** Between two stints others run. Short, because what is wrong may be known at the end of the round only. */
+/** Pause between two stints, in which other work runs. Short, because a difference may show at the end of a round only. */
 const pause: Millis = millis(3);
 
-/** Cuts a round into stints, and rests between rounds. */
+/** Divides a round into stints with pauses, and sets the pause between rounds. */
 export class Pace {
   readonly #clock: Clock;
   #roundBegan = 0;
   #stintBegan = 0;
   #spent = 0;
-  /** By the last rounds. */
+  /** Costs of the last rounds. */
   readonly #recent: number[] = [];
 
   constructor(clock: Clock) {
@@ -36,7 +36,7 @@ export class Pace {
     this.#stintBegan = this.#clock.monotonic();
   }
 
-  /** A part has ended: how long to wait before the next; undefined when that can follow at once. */
+  /** Pause after a part; undefined if the next can follow at once. */
   afterPart(): Millis | undefined {
     const spent = this.#clock.monotonic() - this.#stintBegan;
     if (spent < stint) return undefined;
@@ -44,11 +44,11 @@ export class Pace {
     return pause;
   }
 
-  /** A round has ended: how long to wait before the next. */
+  /** Pause after a round. */
   afterRound(): Millis {
     const now = this.#clock.monotonic();
     this.#spent += now - this.#stintBegan;
-    // On a busy machine a stint takes long because others run: the cheapest of some rounds says most about what they cost.
+    // On a busy machine a stint takes longer because other processes run, so the cheapest of some rounds is the best estimate.
     this.#recent.push(this.#spent);
     if (this.#recent.length > remembered) this.#recent.shift();
     const cost = Math.min(...this.#recent);

@@ -6,7 +6,7 @@ import { openEbpfBackend } from '../../src/open-backend.ts';
 
 // A process that holds a backend, as an agent does, and does with it what its parent says; it is there to be killed.
 
-/** What the process is started with. */
+/** Arguments of the process. */
 export interface HolderOptions {
   readonly ipFamily: IpFamily;
   readonly cgroup: string;
@@ -16,7 +16,7 @@ export interface HolderOptions {
   readonly object?: string;
 }
 
-/** What it is told; it answers each with an outcome, or what was removed. */
+/** Commands; each is answered with an outcome, or with the removed objects. */
 export type HolderCommand =
   | { readonly kind: 'full' | 'next'; readonly services: Parameters<typeof situation>[0] }
   | { readonly kind: 'cleanup' };

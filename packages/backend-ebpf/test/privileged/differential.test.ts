@@ -65,10 +65,10 @@ class Bench implements Disposable {
   }
 }
 
-/** How the program is asked: by a packet, whose source is known, or by a socket, of which the namespace is known. */
+/** Kind of request: of a packet, whose source is known, or of a socket, whose namespace is known. */
 type Path = 'wire' | 'socket';
 
-/** What the oracle allows: a verdict, with the endpoints it may lead to. Whoever has an endpoint keeps it while it exists. */
+/** Allowed results: a verdict with its possible endpoints. A client keeps its endpoint while that exists. */
 function allowed(table: ForwardingTable, flow: Flow, isKept: boolean): readonly string[] {
   const { verdict, frontend, service } = explain(table, flow, ebpfTraits);
   if (flow.isSentHere === true && frontend !== undefined && frontend.allowedSources !== 'any') return ['pass'];
@@ -85,7 +85,7 @@ function told(answer: Pick<PickAnswer, 'verdict' | 'address' | 'port' | 'masquer
   return `forward ${addressAndPort(parseIp(answer.address), answer.port)}${suffix}`;
 }
 
-/** What the twin says, given the same number. Asked first: the program may pin the client. */
+/** Verdict of the tracer for the same random number. Runs first, because the program may pin the client. */
 function twin(maps: MapSet, flow: Flow, { class: source, client, random = 0, kept }: PickRequest): unknown {
   const outcomes = pickOutcomes(maps, {
     destination: flow.destination,

@@ -15,10 +15,10 @@ const { signal } = new AbortController();
 /** Drift that comes sooner after the last one, or an apply sooner after another, waits; milliseconds. */
 const calm = 1100;
 
-/** Service `shop/cart` at this address, with a NodePort and source ranges, and others that nobody asks. */
+/** Service `shop/cart` at this address, with a NodePort and source ranges, and others without traffic. */
 export const cartIp = '10.96.0.10';
 
-/** So many Services with as many endpoints each. */
+/** Number of Services, and of endpoints of each. */
 export function driftCluster(services: number, endpoints: number): readonly ClusterEvent[] {
   const names = Array.from({ length: services - 1 }, (_, index) => `shop/s${index}`);
   const number = (first: number, index: number): string =>
@@ -50,7 +50,7 @@ class DriftLogger extends TimedLogger {
   }
 }
 
-/** What somebody does to us. */
+/** Changes by another process. */
 export type Damage = keyof typeof damages;
 
 interface Place {

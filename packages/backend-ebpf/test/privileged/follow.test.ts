@@ -68,7 +68,7 @@ describe.each(ipFamilies)('connected UDP sockets, %s', (family) => {
     };
   }
 
-  test('those that a service led to an endpoint that is gone are destroyed, in every namespace, and no others', async () => {
+  test('those connected to a deleted endpoint by a service are destroyed, in every namespace, and no others', async () => {
     const led = await connected('pod', [vip, ports.changing]);
     const fromNode = await connected('node', [vip, ports.changing]);
     const wide = family === 'IPv4' ? await connected('pod', [vip, ports.changing], 6) : undefined;

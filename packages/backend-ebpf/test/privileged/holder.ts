@@ -24,7 +24,7 @@ export class Holder {
     return holder;
   }
 
-  /** What came of a command. */
+  /** Result of a command. */
   ask(command: HolderCommand): Promise<unknown> {
     this.#answers = Promise.withResolvers();
     this.#process.child.send(command);

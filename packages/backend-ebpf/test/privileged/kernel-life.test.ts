@@ -31,7 +31,7 @@ function attached(cgroup = site.cgroup): Readonly<Record<string, readonly number
   );
 }
 
-/** What is in the bpffs; the kernel has two files of its own in each. */
+/** Content of the bpffs; the kernel has two files of its own in each. */
 function ownFolders(): readonly string[] {
   return readdirSync(site.bpffs).filter((name) => !name.endsWith('.debug'));
 }
@@ -180,7 +180,7 @@ function linkPath(hook: CgroupHook): string {
   return join(site.bpffs, 'switchyard/v1-ipv4/links', hook);
 }
 
-describe('what somebody does to it', () => {
+describe('a change by another process', () => {
   const mapPath = (name: string): string => join(site.bpffs, 'switchyard/v1-ipv4/maps', name);
 
   test.each<[string, (started: { maps: MapSet }) => void, readonly string[]]>([

@@ -5,7 +5,7 @@ import { LinuxKernel } from '../../src/kernel/programs/linux-kernel.ts';
 
 const [bpffs = ''] = process.argv.slice(2);
 const noCgroup = (): string => {
-  throw new Error('a clean-up asks for no cgroup');
+  throw new Error('a clean-up needs no cgroup');
 };
 const kernel = new LinuxKernel({ ipFamily: 'IPv4', cgroup: noCgroup, bpffs, socketLb: 'all', logger: noopLogger });
 process.stdout.write(JSON.stringify(await kernel.remove(new AbortController().signal)));

@@ -88,7 +88,7 @@ test('another Switchyard, whose pins are elsewhere, is refused', async () => {
   await kernel.remove(signal);
 });
 
-test('one that comes later is told of once', async () => {
+test('one that starts later is logged once', async () => {
   const log = new MemoryLogger();
   await using kernel = site.kernel({ logger: log });
   await kernel.openMaps(tinySizes, signal);

@@ -4,7 +4,7 @@ import { affinityKinds } from '../../src/render/layouts.ts';
 import { objectFile } from './socket-site.ts';
 import { address16 } from './written-maps.ts';
 
-/** What `bpf/pick.bpf.c` is asked. */
+/** Request to `bpf/pick.bpf.c`. */
 export interface PickRequest {
   readonly destination: string;
   readonly port: number;
@@ -16,18 +16,18 @@ export interface PickRequest {
   /** Below 2 ** 32; default 0. */
   readonly random?: number;
   readonly kept?: { readonly endpoint: number; readonly generation: number };
-  /** What the agent writes while the program reads. */
+  /** A write of the agent while the program reads. */
   readonly meanwhile?: PickWrite;
 }
 
-/** What was just read when a write is done, and where it goes: numbers of `bpf/pick.bpf.c`. */
+/** Point and map of a write: numbers of `bpf/pick.bpf.c`. */
 const afterNumbers = { frontend: 1, set: 2, slot: 3, endpoint: 4 } as const;
 const targetNumbers = { frontend: 0, service: 1, slot: 2, endpoint: 3 } as const;
 
 /** One store of eight bytes. */
 export interface PickWrite {
   readonly after: keyof typeof afterNumbers;
-  /** `frontend`: the one that is asked for. */
+  /** `frontend`: the requested one. */
   readonly to: keyof typeof targetNumbers;
   readonly index?: number;
   /** Of the record, in eight bytes. */
@@ -38,7 +38,7 @@ export interface PickWrite {
 /** Verdicts by their numbers in `bpf/select.h`. */
 export const pickVerdicts = ['pass', 'forward', 'reject', 'drop', 'again'] as const;
 
-/** What it answers. */
+/** Its answer. */
 export interface PickAnswer {
   readonly verdict: (typeof pickVerdicts)[number];
   /** The rest counts with the verdict `forward`. */

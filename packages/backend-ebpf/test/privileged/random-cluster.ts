@@ -142,7 +142,7 @@ function randomSlice(dice: Dice, family: IpFamily, key: string): EndpointSliceRe
   });
 }
 
-/** Settings of a table: with and without pods that can be told, NodePorts on some addresses. */
+/** Settings of a table: with and without pod detection, NodePorts on some addresses. */
 export function randomOptions(dice: Dice, family: IpFamily): OptionsSpec {
   const isV4 = family === 'IPv4';
   return {
@@ -158,7 +158,7 @@ export function nodeAddressesOf(family: IpFamily): readonly string[] {
   return pools[family].nodeAddresses;
 }
 
-/** Something that somebody could send. */
+/** A possible packet. */
 export function randomFlow(dice: Dice, family: IpFamily): Flow {
   const pool = pools[family];
   const from = dice.one(['pod', 'node', 'outside'] as const);

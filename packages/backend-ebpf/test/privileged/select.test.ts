@@ -97,7 +97,7 @@ describe('what is done', () => {
     expect([pod, own, outside].map((source) => ask({ class: source }).verdict)).toEqual(verdicts);
   });
 
-  test('the local set has its own endpoints, and masquerade is told', () => {
+  test('the local set has its own endpoints, and masquerade is returned', () => {
     maps.frontend({ ...frontend, actions: actionsFor(local | masqueradeBit, cluster, cluster | masqueradeBit) });
     const picks = [0, 0.999].map((part) => ask({ random: Math.floor(part * 2 ** 32) }).endpoint);
     expect(picks).toEqual([11, 11]);
@@ -176,7 +176,7 @@ describe('while the agent writes', () => {
     expect(maps.counters(2)).toEqual(before);
   });
 
-  test('a frontend that is gone before the choice is made is not followed', () => {
+  test('a frontend deleted before the choice is not used', () => {
     const meanwhile = { after: 'slot', to: 'frontend', value: (5n << 48n) | 3n } as const;
     expect(counted(() => expect(ask({ meanwhile }).verdict).toBe('again'))).toEqual({});
   });

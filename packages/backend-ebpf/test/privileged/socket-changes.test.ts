@@ -219,7 +219,7 @@ describe('where the programs are', () => {
     expect(await tally(2, 'tcp', ports.changing)).toBe('a=2');
   });
 
-  test('with the scope "host" only sockets of the host network namespace are told endpoints', async () => {
+  test('with the scope "host" only sockets of the host network namespace get endpoints', async () => {
     using stack = new DisposableStack();
     const cgroup = `${dirname(site.cgroup)}/host-only`;
     const { node, pod } = site.drivers;
@@ -246,7 +246,7 @@ describe('where the programs are', () => {
   });
 });
 
-test('while sets are swapped under load nobody meets the pod of another service', async () => {
+test('while sets are swapped under load no connection reaches the pod of another service', async () => {
   const done = new AbortController();
   let swaps = 0;
   const swap = async (): Promise<void> => {

@@ -6,7 +6,7 @@ import type { WrittenMaps } from './written-maps.ts';
 export const tcp = 6;
 export const udp = 17;
 
-/** What three classes get, in the order pod, node, outside. */
+/** Results of three classes, in the order pod, node, outside. */
 export function actionsFor(pod: number, node: number = pod, outside: number = node): number {
   return pod | (node << 3) | (outside << 6);
 }
@@ -29,7 +29,7 @@ export const ports = {
   passed: 85,
   /** Pod a, and what a test makes of it. */
   changing: 86,
-  /** A port of pod a at which nobody listens yet. */
+  /** A port of pod a without a listener. */
   closed: 87,
   /** Pods a and b by turns, under load. */
   swapped: 88,
@@ -43,7 +43,7 @@ export const ports = {
 /** Services by the port they have at the cluster IP; its last digits are also their id, and their cookie. */
 export type PortName = keyof typeof ports;
 
-/** Where services, node and nobody are, as an application writes it. */
+/** Addresses of services, of the node and an unused one, as an application writes them. */
 export const vips: Readonly<Record<IpFamily, string>> = { IPv4: '10.96.0.1', IPv6: 'fd00:10:96::1' };
 export const unallocated: Readonly<Record<IpFamily, string>> = { IPv4: '10.96.0.77', IPv6: 'fd00:10:96::77' };
 

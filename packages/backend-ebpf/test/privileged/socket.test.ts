@@ -108,7 +108,7 @@ describe.each(ways)('$name', (way) => {
     expect(await (await open('udp', way)).sendTo(vip, port)).toBe(error);
   });
 
-  test('is dropped at an address of the service CIDR that nobody has', async () => {
+  test('is dropped at an unused address of the service CIDR', async () => {
     expect(await (await open('tcp', way)).connect(unallocated[way.family], 80)).toBe('EPERM');
     expect(await (await open('udp', way)).sendTo(unallocated[way.family], 80)).toBe('EPERM');
   });

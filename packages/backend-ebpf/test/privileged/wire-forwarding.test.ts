@@ -6,7 +6,7 @@ import { hostPort, netnsOf, WireSite } from './wire-site.ts';
 import { flushConntrack, runClient } from './wire-clients.ts';
 import type { ActionText, WireService } from './wire-maps.ts';
 
-/** The last digit tells the Service. */
+/** The last digit identifies the Service. */
 const addresses: Readonly<
   Record<IpFamily, { readonly cluster: (n: number) => string; readonly outer: (n: number) => string }>
 > = {
@@ -195,7 +195,7 @@ describe.each(ipFamilies)('%s', (family) => {
       const second = await client.probe({ protocol, address, port: nodePort('local'), sourcePort });
       expect(first).toMatchObject({ status: 'answered', by: 'near', seenSourcePort: sourcePort });
       expect(second).toMatchObject({ status: 'answered', by: 'near' });
-      expect(second).not.toMatchObject({ seenSourcePort: sourcePort }); // or the answers could not be told apart
+      expect(second).not.toMatchObject({ seenSourcePort: sourcePort }); // otherwise the answers would be ambiguous
     }
   });
 
@@ -211,7 +211,7 @@ describe.each(ipFamilies)('%s', (family) => {
     expect(await runClient(wire.site.lab.client, 'datagram', outer(name), 80, 8000)).toBe('true');
   });
 
-  test.each(['local', 'ranged'] as const)('a small MTU behind the node is told to the client (%s)', async (name) => {
+  test.each(['local', 'ranged'] as const)('a small MTU behind the node is reported to the client (%s)', async (name) => {
     const { lab, near } = wire.site;
     const device = await deviceTo(near.addresses[family]!);
     await wire.ip('link', 'set', device, 'mtu', '1300');
@@ -242,7 +242,7 @@ test('first packets are counted, by what became of them, and nothing else', asyn
   });
 });
 
-test('no mark leaves the guard table, and conntrack has nobody else who asks for it', async () => {
+test('no mark leaves the guard table, and no other rule uses conntrack', async () => {
   const rules = await wire.nft('list', 'table', 'inet', 'spy');
   expect([...rules.matchAll(/counter packets (\d+)/g)].map(([, count]) => Number(count))).toEqual([0, 0, 0]);
   expect((await wire.nft('list', 'tables')).trim().split('\n')).toHaveLength(2);
@@ -254,7 +254,7 @@ function countersOf(name: Name): readonly number[] {
   return wire.maps.IPv4.counters(ids.get(`IPv4 tcp ${name}`)!);
 }
 
-/** What the rules of our nftables library do with addresses of the ServiceCIDR that are none of its own: it must come too late. */
+/** A rule as our nftables library has for unused addresses of the ServiceCIDR: it must come too late. */
 const library = `chain library { type nat hook prerouting priority -100;
   ip daddr ${serviceCidrs.IPv4} drop; ip6 daddr ${serviceCidrs.IPv6} drop; };`;
 

@@ -19,7 +19,7 @@ import {
   sourceClassIndex,
 } from '../../src/render/layouts.ts';
 
-/** What is done with a class: the action, with `+` where it is masqueraded. */
+/** Action for a class, with `+` for masquerading. */
 export type ActionText = 'reject' | 'drop' | 'cluster' | 'local' | 'cluster+' | 'local+';
 
 /** One Service as it is written. */

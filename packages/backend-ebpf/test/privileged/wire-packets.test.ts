@@ -20,7 +20,7 @@ const addresses: Readonly<
   IPv6: { service: '2001:db8::1', endpoint: '2001:db8::2', client: '2001:db8::3' },
 };
 const ports = { open: 80, none: 81, away: 82, other: 83 } as const;
-/** What outside gets at each port. */
+/** Result of each port for outside. */
 const actions: Readonly<Record<number, ActionText>> = { 80: 'cluster', 81: 'reject', 82: 'drop' };
 
 const maps: Readonly<Record<IpFamily, WireMaps>> = { IPv4: new WireMaps(), IPv6: new WireMaps() };
@@ -174,11 +174,11 @@ describe.each(['IPv4', 'IPv6'] as const)('%s', (family) => {
       'service',
     ],
     ['a datagram opens', () => wrap(udp, udpPacket(80)), 'service'],
-    ['an ACK of nobody is marked, so that it is reset', () => wrap(tcp, tcpPacket(80, flag.ack)), 'service'],
+    ['an ACK without a connection is marked, so that it is reset', () => wrap(tcp, tcpPacket(80, flag.ack)), 'service'],
     ['so is a SYN with ACK', () => wrap(tcp, tcpPacket(80, flag.syn | flag.ack)), 'service'],
     ['a SYN to a Service without endpoints is refused', () => wrap(tcp, syn(ports.none)), 'reject'],
     ['a datagram to it too', () => wrap(udp, udpPacket(ports.none)), 'reject'],
-    ['a SYN that is to be dropped is', () => wrap(tcp, syn(ports.away)), 'dropped'],
+    ['a SYN for a Service without local endpoints is dropped', () => wrap(tcp, syn(ports.away)), 'dropped'],
     ['another port is not touched', () => wrap(tcp, syn(ports.other)), 'untouched'],
     ['ICMP is not touched', () => wrap(icmp, [8, 0, 0, 0, 0, 1, 0, 1]), 'untouched'],
     ['SCTP is not touched', () => wrap(sctp, syn()), 'untouched'],

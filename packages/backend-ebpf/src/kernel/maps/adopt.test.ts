@@ -28,7 +28,7 @@ const table = situation(
   { serviceCidrs: ['10.96.0.0/16'] },
 );
 
-test('whatever bytes are in the maps, a process without memory makes of them what the table says', async () => {
+test('a new process makes maps with any bytes equal to the table', async () => {
   await fc.assert(
     fc.asyncProperty(fc.string(), fc.integer({ min: 1, max: 40 }), async (seed, count) => {
       const random = seededRandom(seed);

@@ -8,12 +8,12 @@ import { endpointWords, type MapState, serviceWords, setWords } from './map-stat
 import { guardKey, keyOf, protocolNumbers } from '../../render/render-service.ts';
 import { SlotPool } from './slot-pool.ts';
 
-/** A value that is never right for an entry of nobody: it is written again, or deleted. */
+/** Placeholder for the value of an entry without a valid service. It equals no rendered value, so the entry is rewritten or deleted. */
 const wrong = 1;
 
 /**
- * Takes over what another process left in the maps: who has which id, which ranges are in use. Whatever makes no sense is noted in
- * such a way that the next apply writes it anew; nothing that stands there can do more harm.
+ * Adopts the maps of an earlier process: the owner of each id, and the ranges in use. Records invalid content so that the next apply
+ * rewrites it; no content can do more harm.
  */
 export function adoptMaps(state: MapState): void {
   const { clock, services, endpoints, slots } = state;
@@ -57,7 +57,7 @@ export function isGuard(key: Uint32Array): boolean {
   return (key[4] ?? 0) >>> 24 === frontendScopes.guard;
 }
 
-/** Records of services that nobody leads to any more are put to death: no flow may stay there. */
+/** Clears the flags of endpoints whose service has no frontend, so that no flow stays with them. */
 function adoptEndpoints(state: MapState): void {
   const end = Math.ceil(state.endpoints.end / endpointWords);
   const isUsed = (id: number): boolean =>
@@ -73,7 +73,7 @@ function adoptEndpoints(state: MapState): void {
   });
 }
 
-/** A range that cannot be, or that another set has, belongs to nobody: its set is published anew. */
+/** Claims the range of each set. A set whose range is invalid or overlaps another is published again. */
 function adoptRanges(state: MapState): void {
   state.slotPool = new SlotPool(state.clock, state.sizes.slots);
   const end = Math.ceil(state.services.end / serviceWords);
@@ -88,9 +88,9 @@ function adoptRanges(state: MapState): void {
 }
 
 /**
- * Which Service of a table has which id: one whose frontends are all the Service's own. Frontends that came from one Service to another
- * meanwhile make an id nobody's: under it, a packet to one of them would meet endpoints of another Service before it is overwritten.
- * Call `removeUnwanted` first: frontends that nobody wants decide nothing.
+ * The id of each Service of a table: one whose frontends all belong to the Service. An id is not reused when a frontend moved from one
+ * Service to another: a packet to that frontend would reach endpoints of the other Service until the entry is overwritten.
+ * Call `removeUnwanted` first, so that only wanted frontends count.
  */
 export function claimServices(state: MapState, table: ForwardingTable): ReadonlyMap<ServicePortKey, number> {
   const { frontends } = state;
@@ -111,7 +111,7 @@ export function claimServices(state: MapState, table: ForwardingTable): Readonly
   return claimed;
 }
 
-/** Deletes all entries that no Service of a table wants, guards first, so that no frontend is missed less than its guard. */
+/** Deletes all entries that no Service of a table wants, guards first: a guard without its frontend would refuse its packets. */
 export function removeUnwanted(state: MapState, table: ForwardingTable, frontends: FrontendWriter): void {
   if (state.frontends.size === 0) return;
   const isWanted = new Uint8Array(state.frontends.end);
@@ -123,7 +123,7 @@ export function removeUnwanted(state: MapState, table: ForwardingTable, frontend
       if (guard !== noEntry) isWanted[guard] = 1;
     }
   }
-  frontends.refused = () => {}; // who is still there at the end of the apply is tried again, and told of
+  frontends.refused = () => {}; // the end of the apply tries again, and reports it
   const unwanted = state.frontends.entries().filter((entry) => isWanted[entry] === 0);
   for (const mode of [true, false]) {
     for (const entry of unwanted) {

@@ -4,12 +4,12 @@ import type { EbpfKernel } from '../kernel.ts';
 import type { ServiceWriter, WriteResult } from './service-writer.ts';
 import { MapFullError } from './set-writer.ts';
 
-/** A full apply doubles what is too small until it fits; more rounds than doublings there are. */
+/** Maximum number of growths in one apply. No size can be doubled more often. */
 const maxRounds = 12;
 
 const noDelta: TableDelta = { upserted: [], removed: [], settingsChanged: false };
 
-/** What to apply, to what. */
+/** One apply that may grow the maps. */
 export interface GrowingApply {
   readonly writer: ServiceWriter;
   readonly kernel: Pick<EbpfKernel, 'growMaps'>;
@@ -21,8 +21,8 @@ export interface GrowingApply {
 }
 
 /**
- * Applies, and grows the maps for what found no room. What then still fails has reached the largest sizes, or the kernel has no
- * memory for larger maps: all else is written.
+ * Applies, and grows the maps for Services that found no room. Services fail when the maps have their largest sizes, or when the kernel
+ * has no memory for larger ones; all others are written.
  */
 export async function applyGrowing(
   { writer, kernel, table, delta, after }: GrowingApply,
@@ -45,7 +45,7 @@ export async function applyGrowing(
   return result;
 }
 
-/** A map that is full is half of the truth where it could not grow. */
+/** Adds the reason why a full map could not grow. */
 function whyNotWritten(failure: Error, growth: HostError): Error {
   if (!(failure instanceof MapFullError)) return failure;
   return new HostError('ebpf.full', `${failure.message}; it could not grow: ${growth.message}`, { cause: growth });

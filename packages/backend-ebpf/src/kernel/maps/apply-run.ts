@@ -18,7 +18,7 @@ import type { MapState } from './map-state.ts';
 import { guardKey, type RenderedService, renderService } from '../../render/render-service.ts';
 import { isMapFull, type ReplacedSets, MapFullError, type SetWriter } from './set-writer.ts';
 
-/** An endpoint whose record is gone; nobody gets its id for a while. */
+/** A deleted endpoint. Its id is in quarantine. */
 export interface GoneEndpoint {
   readonly id: number;
   readonly generation: number;
@@ -26,18 +26,18 @@ export interface GoneEndpoint {
   readonly port: Port;
 }
 
-/** What a writer knows of a Service that has something in the maps. */
+/** Record of a Service that has entries in the maps. */
 export interface Placed extends HeldService {
   service: ServiceForwarding | undefined;
   /** Undefined for one that was found in the maps and is in no table. */
   readonly key: Owner;
   readonly isUdp: boolean;
-  /** `noId` for a Service that has guards alone. */
+  /** `noId` for a Service that only has guards. */
   id: number;
   guards: readonly IpAddress[];
 }
 
-/** What all applies of a writer share. */
+/** State that all applies of a writer share. */
 export interface WriterParts {
   readonly state: MapState;
   readonly sets: SetWriter;
@@ -46,7 +46,7 @@ export interface WriterParts {
   readonly tracker: ServiceTracker<Placed>;
 }
 
-/** Frontends that are to go unless another service has taken them over by then. */
+/** Frontends to delete, unless another service owns them by then. */
 interface Stale {
   readonly owner: Owner;
   readonly service: number;
@@ -54,8 +54,8 @@ interface Stale {
 }
 
 /**
- * One apply, in the order that lets programs read on: what is new is made and published, then frontends lead to it, then those that
- * nobody wants go, and only then what they led to. First `write` for each Service, then `remove`, then `finish`.
+ * One apply, in an order that is safe while programs read: publishes new sets, then writes frontends, then deletes stale frontends, then
+ * frees what only they referred to. Call `write` for each Service, then `remove`, then `finish`.
  */
 export class ApplyRun {
   readonly failed: Map<ServicePortKey, Error> = new Map();
@@ -93,15 +93,15 @@ export class ApplyRun {
     }
   }
 
-  /** Takes a Service out, later. */
+  /** Marks a Service for removal by `finish`. */
   remove(placed: Placed): void {
     this.#removed.push([placed, placed.id]);
     this.#unguard(placed, []);
   }
 
   /**
-   * Does what has to wait until all frontends are written. `sweep`: stale entries are deleted too; returns whether
-   * all of them are deleted.
+   * Does the steps that must follow all writes of frontends. `sweep`: deletes stale entries too; returns whether all of them are
+   * deleted.
    */
   finish({ sweep }: { readonly sweep: boolean }): boolean {
     const { frontends, state, sets, guards } = this.#parts;
@@ -137,7 +137,7 @@ export class ApplyRun {
     if (rendered.guards.length > 0) this.#guarded.push(placed);
   }
 
-  /** Throws `MapFullError`, or what the kernel said, and then the maps are as if nothing had been tried. */
+  /** Throws `MapFullError` or the kernel's error; the maps are unchanged then. */
   #publish(placed: Placed, forwarding: ServiceForwarding, rendered: RenderedService): void {
     const { state, sets, frontends } = this.#parts;
     const isNew = placed.id === noId;
@@ -168,7 +168,7 @@ export class ApplyRun {
     return id;
   }
 
-  /** Counts of whoever had the id before are not this Service's. */
+  /** Clears the counters of the id's previous owner. */
   #resetStatistics(id: number): void {
     const { statistics } = this.#parts.state.maps;
     const key = bytesOf(Uint32Array.of(id));
@@ -181,7 +181,7 @@ export class ApplyRun {
     try {
       state.sourceRanges.keepOnly(id, []);
     } catch (error) {
-      if (!isExpected(error)) throw error; // they are found by whoever gets the id next
+      if (!isExpected(error)) throw error; // the next owner of the id removes them
     }
     state.serviceIds.untake(id);
   }
@@ -219,7 +219,7 @@ export class ApplyRun {
     }
   }
 
-  /** Deletes stale entries: guards that no Service wants, and entries that made no sense when the maps were adopted. */
+  /** Deletes stale entries: guards that no Service wants, and entries that were invalid when the maps were adopted. */
   #sweep(): boolean {
     const { state, guards, frontends } = this.#parts;
     const stale = state.frontends.entriesOf(noId).filter((entry) => {
@@ -232,7 +232,7 @@ export class ApplyRun {
     return frontends.delete(undefined, stale, noId);
   }
 
-  /** Nothing is given back while a frontend still leads to it: then the Service stays and is tried again. */
+  /** Removes a Service. If a frontend cannot be deleted, the Service keeps its id and sets, and the next apply tries again. */
   #takeOut(placed: Placed, service: number): void {
     const { state, sets, frontends, tracker } = this.#parts;
     if (service !== noId) {

@@ -3,13 +3,13 @@ import type { BpfMap } from '@switchyard/native';
 /** 8-byte words that are compared at once: a page. */
 const blockWords = 512;
 
-/** What to call when one word was stored: tests look at the maps after each. */
+/** Callback after each stored word, for tests that check the maps between two stores. */
 export type AfterStore = (() => void) | undefined;
 
 /**
- * An mmapped array of the kernel and a copy of what was written to it. Everything is written 8 bytes at a time, and only where it
- * differs: with one store what programs may be reading, with two what no program can reach yet, since a store of 8 bytes makes an
- * object. The copy is as large as the array, but memory that was never written to costs nothing.
+ * An mmapped array of the kernel and a copy of what was written to it. Writes 8 bytes at a time, and only words that differ: one store
+ * for words that programs may read, two for words that no program can reach yet, because a store of 8 bytes allocates an
+ * object. The copy is as large as the array, but pages that were never written cost nothing.
  */
 export class ArrayMap {
   /** The copy. Write to it by `set` and `prepare` alone. */
@@ -19,7 +19,7 @@ export class ArrayMap {
   readonly #afterStore: AfterStore;
   #copy64: BigUint64Array = new BigUint64Array();
   #kernel64: BigUint64Array = new BigUint64Array();
-  /** Halves of words as numbers that are no objects, whatever their bits. */
+  /** Halves of words as signed numbers, which the engine never stores as objects. */
   #copy32: Int32Array = new Int32Array();
   #kernel32: Int32Array = new Int32Array();
   #bytes: Uint8Array = new Uint8Array();
@@ -41,7 +41,7 @@ export class ArrayMap {
     return this.#end;
   }
 
-  /** From now on the words are in this map, which is at least as large and has the same content. */
+  /** Replaces the map by one that is at least as large and has the same content. */
   attach(map: BpfMap): void {
     const bytes = map.values();
     this.#bytes = bytes;
@@ -55,7 +55,7 @@ export class ArrayMap {
     this.words = new Uint32Array(copy.buffer);
   }
 
-  /** Forgets the copy and takes what the kernel has. */
+  /** Replaces the copy by the kernel's content. */
   adopt(): void {
     this.#copy64.fill(0n, 0, this.#end);
     let end = this.#endOfZeros();

@@ -1,5 +1,5 @@
 /**
- * A set of small numbers that finds its lowest member at once: bits, and above each word of them a bit that says whether it has any.
+ * A set of small numbers that finds its lowest member quickly: a tree of bits in which a bit says whether the word below has any.
  * A million members take 129 kB.
  */
 export class BitTree {

@@ -5,15 +5,15 @@ import type { FrontendFault } from './frontend-damage.ts';
 import { endpointWords, type MapState, serviceWords } from './map-state.ts';
 import { placeOf, protocolOf } from './read-maps.ts';
 
-/** The name of the Service with an id; undefined for an id that nobody has. */
+/** Returns the name of the Service with an id; undefined for an unused id. */
 export type NameOf = (service: number) => string | undefined;
 
-/** What became of a word of `services`, in words. */
+/** Describes a changed word of `services`. */
 export function describeService(nameOf: NameOf, word: number): string {
   return `map services: the record of ${ownerText(nameOf, Math.floor(word / serviceWords))} edited`;
 }
 
-/** What became of a word of `endpoints`, in words. */
+/** Describes a changed word of `endpoints`. */
 export function describeEndpoint(state: MapState, nameOf: NameOf, word: number): string {
   const id = Math.floor(word / endpointWords);
   const at = state.addressOf(id);
@@ -21,12 +21,12 @@ export function describeEndpoint(state: MapState, nameOf: NameOf, word: number):
   return `map endpoints: ${place} of ${ownerText(nameOf, state.ownerOf(id))} edited`;
 }
 
-/** What became of a slot, in words. */
+/** Describes a changed slot. */
 export function describeSlot(state: MapState, nameOf: NameOf, slot: number): string {
   return `map slots: an endpoint of ${ownerText(nameOf, state.slotOwner(slot))} edited`;
 }
 
-/** What became of a frontend, in words. */
+/** Describes a changed frontend. */
 export function describeFrontend(state: MapState, nameOf: NameOf, fault: FrontendFault): string {
   if (fault.kind === 'added') return `map frontends: ${keyText(fault.key)} added`;
   const service = state.frontends.serviceOf(fault.entry);

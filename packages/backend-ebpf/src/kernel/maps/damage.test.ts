@@ -50,7 +50,7 @@ interface Place {
   readonly cart: number;
 }
 
-describe('what somebody changes in a map is told, and written again as it was', () => {
+describe('a change of a map by another process is reported and repaired', () => {
   test.each<[string, (place: Place) => unknown, readonly string[]]>([
     ['nothing', () => undefined, []],
     [
@@ -114,7 +114,7 @@ describe('what somebody changes in a map is told, and written again as it was', 
   });
 });
 
-test('of many changes of one kind the first few are told', () => {
+test('of many changes of one kind the first few are reported', () => {
   const { maps, writer } = bench();
   for (let port = 1; port <= 100; port++) maps.frontends.update(frontendKey('10.96.9.9', port), value);
   const told = [...writer.scanDamage()].map((words) => words.length);

@@ -5,12 +5,12 @@ import type { MapState } from './map-state.ts';
 
 /** 8-byte words that are compared at once: 256 kB, some 30 µs. */
 const sliceWords = 32_768;
-/** More than these of a part are not told. */
+/** Maximum number of differences reported per part. */
 const toldOfPart = 6;
 
 /**
- * Compares the maps with what was written, a part that takes less than a millisecond with each step, and yields what somebody changed, in
- * words; the first few of many in a part. Between two steps anything may be written. It may be dropped half way.
+ * Compares the maps with the record and yields descriptions of differences, at most a few per part. A part takes less than a
+ * millisecond. Applies may run between two parts, and the caller may stop early.
  */
 export function* scanDamage(state: MapState, nameOf: NameOf): Generator<readonly string[], void, undefined> {
   const arrays: readonly (readonly [ArrayMap, (word: number) => string])[] = [
@@ -31,8 +31,8 @@ export function* scanDamage(state: MapState, nameOf: NameOf): Generator<readonly
 }
 
 /**
- * Finding each frontend costs three times as much as summing them up, and most rounds find nothing. Where the sums are wrong all are
- * looked for in one step, some 0.5 µs each: it is known by then that something is to be healed.
+ * Looking each frontend up costs three times as much as summing them, and most rounds find no difference. If the sums differ, all
+ * frontends are looked up in one step, some 0.5 µs each: a repair follows anyway.
  */
 function* frontendDamage(state: MapState, nameOf: NameOf): Generator<readonly string[], void, undefined> {
   const check = sumFrontends(state);
@@ -44,7 +44,7 @@ function* frontendDamage(state: MapState, nameOf: NameOf): Generator<readonly st
   for (const some of faults) yield firstFew(some).map((fault) => describeFrontend(state, nameOf, fault));
 }
 
-/** Writes everything again as it was, and deletes what was added. Returns how many entries that were. Throws what the kernel said. */
+/** Restores the recorded content and deletes added entries. Returns the number of entries. Throws the kernel's error. */
 export function repairDamage(state: MapState): number {
   let writes = 0;
   for (const array of [state.services, state.endpoints, state.slots]) {

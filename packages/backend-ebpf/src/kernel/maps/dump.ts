@@ -26,8 +26,8 @@ const flagOfSet: Readonly<Record<SetName, number>> = {
 const rangeWords = sizeOf('source_range_key') / 4;
 
 /**
- * What the maps hold, as sorted lines without ids, slots and generations: two processes that wrote the same table by different ways
- * dump the same. A service is called by the first of its frontends. Empty for maps that hold nothing. Any bytes can be dumped.
+ * Content of the maps as sorted lines without ids, slots and generations: two processes that wrote the same table in different ways
+ * produce the same dump. A service is named by its first frontend. Empty for empty maps. Accepts any bytes.
  */
 export function dumpMaps(maps: MapSet): string {
   const reader = new MapReader(maps);
@@ -102,7 +102,7 @@ function rangeLines(maps: MapSet, names: ReadonlyMap<number, string>): readonly 
   return Array.from({ length: count }, (_, index) => {
     const at = index * rangeWords;
     const name = names.get(words[at + 1] ?? noId);
-    if (name === undefined) return []; // of a service that is not there: no packet gets so far
+    if (name === undefined) return []; // no packet reaches ranges of a service without frontends
     const isIpv4 = words[at + 4] === mappedWord && words[at + 2] === 0 && words[at + 3] === 0;
     return [`source range ${addressAt(words, at + 2)}/${(words[at] ?? 0) - (isIpv4 ? 128 : 32)} of ${name}`];
   }).flat();

@@ -8,25 +8,25 @@ const placeWords = 5;
 const nowhere = -1;
 
 /**
- * The endpoints of one service at a time: those that have a record, in the first `known` places, and those that are wanted. Finds an
- * endpoint by address and port. Its memory is used again for the next service.
+ * Endpoints of one service at a time: those with a record, in the first `known` places, and wanted ones. Finds an endpoint by address
+ * and port. Reuses its memory for the next service.
  */
 export class EndpointFinder {
-  /** Of each place; `noId` for an endpoint without a record. */
+  /** Endpoint id of each place; `noId` for an endpoint without a record. */
   ids: Uint32Array = new Uint32Array(64);
-  /** What is wanted of each place: `endpointFlags`; 0 for an endpoint that is to go. */
+  /** Wanted `endpointFlags` of each place; 0 for an endpoint to delete. */
   flags: Uint8Array = new Uint8Array(64);
-  /** How many places hold endpoints that have a record. */
+  /** Number of places whose endpoint has a record. */
   known = 0;
-  /** How many places there are. */
+  /** Number of places. */
   count = 0;
   readonly #state: MapState;
-  /** Addresses and ports of all places; signed, so that no word is too large for a number that is no object. */
+  /** Addresses and ports of all places; signed, because the engine never stores such numbers as objects. */
   #keys: Int32Array = new Int32Array(64 * placeWords);
   /** Place by hash of address and port. */
   #table: Int32Array = new Int32Array(128);
   #mask = 127;
-  /** The one that is looked up, and the same memory as `#keys` has it. */
+  /** The endpoint that is looked up; `#key` is the same memory in the form of `#keys`. */
   readonly #wanted: Uint32Array = new Uint32Array(placeWords);
   readonly #key: Int32Array = new Int32Array(this.#wanted.buffer);
 
@@ -34,7 +34,7 @@ export class EndpointFinder {
     this.#state = state;
   }
 
-  /** Begins with the endpoints that a service has, none of them wanted; `more` at most will be added. */
+  /** Loads the endpoints of a service, none of them wanted yet. At most `more` will be added. */
   load(service: number, more: number): void {
     const { endpointIndex } = this.#state;
     let has = 0;
@@ -46,14 +46,14 @@ export class EndpointFinder {
       for (let word = 0; word < 4; word++) this.#key[word] = this.#state.endpoints.words[from + word] ?? 0;
       this.#key[4] = this.#state.portBitsOf(id);
       const bucket = this.#bucketOf();
-      // A second record of the same endpoint is found by nobody, wanted by nobody, and goes.
+      // A second record of the same endpoint is never found, so it stays unwanted and is deleted.
       if (this.#table[bucket] === nowhere) this.#table[bucket] = this.count;
       this.#append(id);
     }
     this.known = this.count;
   }
 
-  /** The place of an endpoint, with these flags more. */
+  /** Adds flags to an endpoint and returns its place. */
   want(endpoint: Endpoint, flags: number): number {
     const bucket = this.#lookUp(endpoint);
     let place = this.#table[bucket] ?? nowhere;
@@ -66,7 +66,7 @@ export class EndpointFinder {
     return place;
   }
 
-  /** Those with a record that nobody wants stay alive while they serve: so do the flows they have. */
+  /** Keeps unwanted endpoints alive while they serve, so that their flows go on. */
   keepServing(endpoints: readonly Endpoint[]): void {
     let unwanted = 0;
     for (let place = 0; place < this.known; place++) if (this.flags[place] === 0) unwanted++;
@@ -97,7 +97,7 @@ export class EndpointFinder {
     return this.#bucketOf();
   }
 
-  /** Where `#key` stands in the table, or would. */
+  /** The bucket of `#key`, or the free one where it belongs. */
   #bucketOf(): number {
     const key = this.#key;
     const mask = this.#mask;
@@ -122,7 +122,7 @@ export class EndpointFinder {
       this.flags = new Uint8Array(length);
       this.#keys = new Int32Array(length * placeWords);
     }
-    // No more of it than is needed: that is cleared for each service.
+    // As small as possible, because it is cleared for each service.
     const length = 2 ** Math.ceil(Math.log2(Math.max(8, places * 2)));
     if (length > this.#table.length) this.#table = new Int32Array(length);
     this.#table.fill(nowhere, 0, length);

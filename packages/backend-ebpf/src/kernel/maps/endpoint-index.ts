@@ -1,11 +1,11 @@
 import { noId } from '../../render/layouts.ts';
 
-/** Which endpoint ids belong to a service: a list in two arrays, so that nothing is kept per endpoint but four bytes. */
+/** Endpoint ids by service, as linked lists in two arrays: four bytes per endpoint. */
 export class EndpointIndex {
   #first: Uint32Array = new Uint32Array(1024);
   #next: Uint32Array = new Uint32Array(4096);
 
-  /** Puts an id at the front of a service's list. It must be in none. */
+  /** Adds an id, which must be in no list, to the front of a service's list. */
   add(service: number, id: number): void {
     this.#first = withRoom(this.#first, service);
     this.#next = withRoom(this.#next, id);

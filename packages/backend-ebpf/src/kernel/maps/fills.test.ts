@@ -5,7 +5,7 @@ import { smallestSizes } from '../../render/layouts.ts';
 import { memoryMaps } from '../../testing/index.ts';
 import { ServiceWriter } from './service-writer.ts';
 
-test('a writer tells how full the maps are; what was given back counts for a second', async () => {
+test('a writer reports fills; freed entries count for a second', async () => {
   const clock = new ManualClock();
   const writer = new ServiceWriter(memoryMaps(smallestSizes), { clock });
   const entries = (): Readonly<Record<string, number>> =>

@@ -5,12 +5,12 @@ import { keyWords } from '../../render/frontend-digest.ts';
 import { noEntry } from './frontend-index.ts';
 import type { MapState } from './map-state.ts';
 
-/** A frontend that is not in the kernel as it was written: `added` has the key of one that nobody wrote, else it is an entry. */
+/** A frontend that differs in the kernel. `added`: by the key, because the record has no such entry; otherwise by the entry. */
 export type FrontendFault =
   | { readonly kind: 'added'; readonly key: Uint32Array }
   | { readonly kind: 'edited' | 'deleted'; readonly entry: number };
 
-/** `changing`: we wrote meanwhile, so the sums say nothing. */
+/** Result of comparing sums. `changing`: an apply wrote in between, so the sums say nothing. */
 export type FrontendsState = 'whole' | 'damaged' | 'changing';
 
 /** Reads all frontends, some thousand with each step, and returns whether they are what was written. */
@@ -31,8 +31,8 @@ export function* sumFrontends(state: MapState): Generator<undefined, FrontendsSt
 }
 
 /**
- * Compares `frontends` with what was written, some thousand entries with each step, and yields what is wrong. We may write between two
- * steps: what is told is so at that moment. At the end those that did not come up are looked for, until `limit` are found missing.
+ * Compares `frontends` with the record, some thousand entries with each step, and yields differences. Applies may write between two
+ * steps; a difference is true at its moment. At the end it looks for absent entries, until `limit` are found.
  */
 export function* frontendFaults(state: MapState, limit: number): Generator<readonly FrontendFault[], void, undefined> {
   const map = state.maps.frontends;
@@ -42,7 +42,7 @@ export function* frontendFaults(state: MapState, limit: number): Generator<reado
     const { faults, known } = compare(state, slice, found);
     count += known;
     yield faults;
-    if (state.maps.frontends !== map) return; // it has grown, and this one is closed
+    if (state.maps.frontends !== map) return; // the map has grown, and this one is closed
   }
   if (count !== state.frontends.size) yield missing(state, found, limit);
 }
@@ -57,7 +57,7 @@ export function repairFrontend({ frontends, maps }: MapState, fault: FrontendFau
   maps.frontends.update(bytesOf(frontends.keyOf(fault.entry)), bytesOf(value));
 }
 
-/** Marks what it finds; `known`: how many of them were written by us. */
+/** Compares one slice and marks its entries in `found`. `known`: number of entries that are in the record. */
 function compare(
   { frontends }: MapState,
   { keys, values, count }: BpfEntries,
@@ -82,7 +82,7 @@ function compare(
   return { faults, known };
 }
 
-/** Those that were written meanwhile did not come up either: only the kernel can tell. */
+/** Entries that the kernel lacks. Looks each up, because a slice also misses entries that were written in between. */
 function missing({ frontends, maps }: MapState, found: Uint8Array, limit: number): readonly FrontendFault[] {
   const faults: FrontendFault[] = [];
   for (const entry of frontends.entries()) {

@@ -7,17 +7,17 @@ const valueWords = 2;
 export const noEntry = -1;
 
 /**
- * What was written to the map of frontends: a copy of keys and values that finds an entry by its key, and all entries of a service.
- * 48 bytes for each entry, no objects.
+ * Record of the map `frontends`: a copy of keys and values that finds an entry by its key, and all entries of a service. 48 bytes per
+ * entry, no objects.
  */
 export class FrontendIndex {
-  /** Of all entries as they are now. */
+  /** Digest of the current entries. */
   readonly digest: FrontendDigest = new FrontendDigest();
   /** Grows with each `set` and `delete`. */
   changes = 0;
   #keys: Uint32Array = new Uint32Array(256 * keyWords);
   #values: Uint32Array = new Uint32Array(256 * valueWords);
-  /** By hash; entries of the same one follow in `#chain`, which also holds the free entries. */
+  /** First entry of each hash; the others follow in `#chain`, which also links the free entries. */
   #heads: Int32Array = new Int32Array(256).fill(noEntry);
   #chain: Int32Array = new Int32Array(256);
   #ofService: Int32Array = new Int32Array(256);
@@ -27,12 +27,12 @@ export class FrontendIndex {
   #end = 0;
   #size = 0;
 
-  /** How many entries there are. */
+  /** Number of entries. */
   get size(): number {
     return this.#size;
   }
 
-  /** All entries have numbers below. */
+  /** Upper bound of entry numbers, exclusive. */
   get end(): number {
     return this.#end;
   }
@@ -59,7 +59,7 @@ export class FrontendIndex {
     return this.#keys.subarray(entry * keyWords, (entry + 1) * keyWords);
   }
 
-  /** Notes that a key, its words from `at` on, has a value now. */
+  /** Records the value of a key, whose words begin at `at`. */
   set(key: Uint32Array, service: number, rest: number, at = 0): void {
     let entry = this.find(key, at);
     if (entry === noEntry) entry = this.#insert(key, at);
@@ -74,7 +74,7 @@ export class FrontendIndex {
     this.#link(entry, service);
   }
 
-  /** Notes that an entry is gone. */
+  /** Records that an entry was deleted. */
   delete(entry: number): void {
     this.#unlink(entry);
     this.digest.remove(this.#keys, entry * keyWords, this.#values, entry * valueWords);
@@ -91,7 +91,7 @@ export class FrontendIndex {
     this.#size--;
   }
 
-  /** The entries of a service as they are now, in no order. Of `noId` those of nobody, guards among them: that looks through all. */
+  /** Current entries of a service, in no order. For `noId` those without a service, guards included; that passes all entries. */
   entriesOf(service: number): readonly number[] {
     if (service === noId) return this.entries().filter((entry) => this.serviceOf(entry) === noId);
     const entries: number[] = [];
@@ -127,7 +127,7 @@ export class FrontendIndex {
     return entry;
   }
 
-  /** Entries of nobody are in no list: there are as many guards as cluster IPs, and to take one out would mean to pass them. */
+  /** Entries without a service are in no list: it would hold a guard for each cluster IP, and a removal would pass them all. */
   #link(entry: number, service: number): void {
     if (service === noId) return;
     if (service >= this.#firstOfService.length) {
@@ -149,7 +149,7 @@ export class FrontendIndex {
     this.#ofService[before] = this.#ofService[entry] ?? noEntry;
   }
 
-  /** Twice the room; the hash table too, so that chains stay short. */
+  /** Doubles the capacity and the hash table, so that chains stay short. */
   #grow(): void {
     const before = this.#capacity;
     this.#capacity = before * 2;

@@ -9,13 +9,13 @@ import { isMapFull, MapFullError } from './set-writer.ts';
 /** Entries per system call. */
 const batchLength = 1024;
 
-/** On whose behalf something is written; undefined: nobody asks for it any more. */
+/** The Service that an entry belongs to; undefined for a stale entry. */
 export type Owner = ServicePortKey | undefined;
 
-/** Told of what the kernel refused. */
+/** Receives the error of a refused entry. */
 type Refused = (owner: Owner, error: Error) => void;
 
-/** Writes entries of `frontends`, many with one system call; what is refused is tried one by one, so that the one at fault is known. */
+/** Writes entries of `frontends`, many with one system call. After a refusal it writes them one by one to find the refused one. */
 export class FrontendWriter {
   /** Entries written and deleted so far. */
   writes = 0;
@@ -30,7 +30,7 @@ export class FrontendWriter {
     this.#state = state;
   }
 
-  /** Writes an entry, now or with `flush`, unless it is there as it should be. */
+  /** Writes an entry, now or with `flush`, unless the record has it. */
   put(owner: Owner, key: Uint32Array, value: { readonly service: number; readonly rest: number }): void {
     const { frontends } = this.#state;
     const entry = frontends.find(key);
@@ -44,7 +44,7 @@ export class FrontendWriter {
     if (this.#owners.length === batchLength) this.flush();
   }
 
-  /** Writes what waits. */
+  /** Writes the waiting entries. */
   flush(): void {
     const count = this.#owners.length;
     if (count > 1 && this.#tryBatch(count)) for (let index = 0; index < count; index++) this.#note(index);
@@ -79,7 +79,7 @@ export class FrontendWriter {
       return true;
     } catch (error) {
       if (!isExpected(error)) throw error;
-      return false; // one of them is at fault: they are written one by one
+      return false; // one entry is refused: they are written one by one
     }
   }
 

@@ -22,12 +22,12 @@ export class GuardCounts {
     this.#stale = [];
   }
 
-  /** Nobody wants it, and it could not be deleted. */
+  /** Records an unwanted guard that could not be deleted. */
   noteStale(guard: IpAddress): void {
     this.#stale.push(guard);
   }
 
-  /** Those that are to be deleted yet; forgets them. */
+  /** Returns the recorded guards and clears the record. */
   takeStale(): readonly IpAddress[] {
     const stale = this.#stale;
     this.#stale = [];

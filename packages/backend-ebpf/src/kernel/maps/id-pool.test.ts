@@ -11,7 +11,7 @@ describe('IdPool', () => {
     expect(pool.available).toBe(0);
   });
 
-  test('an id that was in use waits; one that nobody saw does not', () => {
+  test('an id that was in use waits; one that was never published does not', () => {
     const clock = new StepClock();
     const pool = new IdPool(clock, 4);
     for (const id of [1, 2, 3]) expect(pool.take()).toBe(id);

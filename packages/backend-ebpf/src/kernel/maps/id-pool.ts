@@ -2,18 +2,18 @@ import type { Clock } from '@switchyard/core';
 import { BitTree } from './bit-tree.ts';
 import { Quarantine } from './quarantine.ts';
 
-/** What a process without memory found in the map where the ids stand. */
+/** Ids that a new process found in the map. */
 export interface FoundIds {
-  /** Nothing was ever written from here on. */
+  /** Records from here on were never written. */
   readonly end: number;
   isUsed(id: number): boolean;
-  /** Whether nobody has used it so far, as far as the map tells. */
+  /** Whether the id was never used, judged by the map's content. */
   isClean(id: number): boolean;
 }
 
 /**
- * Ids from 1 up; 0 is nobody's. The lowest free one is taken, so that few pages of the map are touched. An id that was given back
- * is taken again at the earliest when `quarantineTime` has passed.
+ * Ids from 1 up; 0 means none. Allocates the lowest free one, so that few pages of the map are touched. A retired id is allocated again
+ * after `quarantineTime` at the earliest.
  */
 export class IdPool {
   readonly #quarantine: Quarantine;
@@ -30,7 +30,7 @@ export class IdPool {
     this.#capacity = capacity;
   }
 
-  /** Those that `found` has not in use are taken at the earliest when `quarantineTime` has passed, but for the clean ones. */
+  /** Restores a pool. Unused ids wait for `quarantineTime`, except clean ones. */
   static recover(clock: Clock, capacity: number, found: FoundIds): IdPool {
     const pool = new IdPool(clock, capacity);
     pool.#end = Math.min(Math.max(1, found.end), capacity);
@@ -42,18 +42,18 @@ export class IdPool {
     return pool;
   }
 
-  /** How many could be taken now. */
+  /** Number of ids that can be allocated now. */
   get available(): number {
     this.#release();
     return this.#free + (this.#capacity - this.#end);
   }
 
-  /** How many wait until they may be taken again. */
+  /** Number of ids in quarantine. */
   get quarantined(): number {
     return this.#quarantine.size;
   }
 
-  /** All that were ever taken are below. */
+  /** Upper bound of ids ever allocated, exclusive. */
   get end(): number {
     return this.#end;
   }
@@ -70,18 +70,18 @@ export class IdPool {
     return this.#end < this.#capacity ? this.#end++ : 0;
   }
 
-  /** Gives an id back that programs may have seen. */
+  /** Frees an id that programs may have read: it goes through quarantine. */
   retire(id: number): void {
     this.#quarantine.add(id);
   }
 
-  /** Gives an id back that was taken and never shown to anybody. */
+  /** Frees an id that was never published. */
   untake(id: number): void {
     this.#returned.add(id);
     this.#free++;
   }
 
-  /** The map has become larger; ids stay. */
+  /** Adapts to a larger map; ids stay. */
   grow(capacity: number): void {
     const returned = new BitTree(capacity);
     for (const id of this.#returned.members()) returned.add(id);

@@ -1,7 +1,7 @@
 import type { ForwardingTable } from '@switchyard/core';
 import { type MapSizes, mapSizes, sizeNames, smallestSizes } from '../../render/layouts.ts';
 
-/** What the maps hold at most; a Service beyond it is named as failed. */
+/** Maximum sizes. A Service that does not fit fails. */
 export const largestSizes: MapSizes = {
   services: 1_048_576,
   endpoints: 4_194_304,
@@ -10,7 +10,7 @@ export const largestSizes: MapSizes = {
   sourceRanges: 1_048_576,
 };
 
-/** Room for what waits in quarantine, and for growth. */
+/** Factor for ids and slots in quarantine, and for growth. */
 const headroom = 1.25;
 
 /** Sizes in which a table fits with room to spare: powers of two, none below `smallestSizes`. Looks at every Service. */

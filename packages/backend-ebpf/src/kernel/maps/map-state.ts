@@ -9,13 +9,13 @@ import { IdPool } from './id-pool.ts';
 import { SlotPool } from './slot-pool.ts';
 import { SourceRangeStore } from './source-range-store.ts';
 
-/** What a writer needs beside the maps. */
+/** Options of a map state. */
 export interface MapStateOptions {
   readonly clock: Clock;
   readonly afterStore?: AfterStore;
 }
 
-/** Which of a service's two sets: the word of its record that holds the selection. */
+/** One of a service's two sets, as the word of its record that holds the selection. */
 export type SetWord = 0 | 1;
 /** Both, in the order in which they are written. */
 export const setWords: readonly SetWord[] = [0, 1];
@@ -28,7 +28,7 @@ export const serviceStateWord: number = offsetOf('service', 'affinity_seconds') 
 export const endpointStateWord: number = offsetOf('endpoint', 'port') / 8;
 export const endpointOwnerWord: number = offsetOf('endpoint', 'service') / 8;
 
-/** What the maps of one family hold as far as this process wrote or read it, with what follows from it: who has which id, what is free. */
+/** Record of one family's maps as this process wrote or read them, with the allocations that follow: ids, slots, what is free. */
 export class MapState {
   readonly clock: Clock;
   readonly services: ArrayMap;
@@ -41,7 +41,7 @@ export class MapState {
   endpointIds: IdPool;
   slotPool: SlotPool;
   #maps: MapSet;
-  /** Two bits for each service: whether the range of a set is one of ours, to be given back. */
+  /** Two bits for each service: whether the range of a set is allocated and must be freed. */
   #owned: Uint8Array = new Uint8Array(1024);
 
   constructor(maps: MapSet, { clock, afterStore }: MapStateOptions) {
@@ -65,7 +65,7 @@ export class MapState {
     return sizesOf(this.#maps);
   }
 
-  /** From now on everything is in these maps, which hold the same and are larger. */
+  /** Replaces the maps by larger ones with the same content. */
   attach(maps: MapSet): void {
     this.#maps = maps;
     this.services.attach(maps.services);
@@ -86,7 +86,7 @@ export class MapState {
     return this.#half(this.services, service * serviceWords + serviceStateWord, 1) & 0xffff;
   }
 
-  /** Whether nobody ever used this record, as far as it tells. */
+  /** Whether the record was never used: all its words are zero. */
   isUnusedService(service: number): boolean {
     for (let word = 0; word < serviceWords; word++) {
       const at = service * serviceWords + word;
@@ -124,7 +124,7 @@ export class MapState {
     this.#owned[service] = isOwned ? bits | (1 << set) : bits & ~(1 << set);
   }
 
-  /** Forgets which ranges are ours. */
+  /** Records that no range is allocated. */
   disownAll(): void {
     this.#owned.fill(0);
   }
@@ -149,7 +149,7 @@ export class MapState {
     return this.#half(this.endpoints, endpoint * endpointWords + endpointOwnerWord, 0);
   }
 
-  /** Where an endpoint's address stands among `endpoints.words`; the port's bits are the lower half of the fifth word. */
+  /** Index of an endpoint's address in `endpoints.words`; the port's bits are the lower half of the fifth word. */
   addressOf(endpoint: number): number {
     return endpoint * endpointWords * 2;
   }
@@ -158,7 +158,7 @@ export class MapState {
     return this.#half(this.endpoints, endpoint * endpointWords + endpointStateWord, 0) & 0xffff;
   }
 
-  /** One store; the rest of the record stays. */
+  /** Sets flags with one store; the rest of the record stays. */
   setFlags(endpoint: number, flags: number): void {
     const state = endpoint * endpointWords + endpointStateWord;
     this.endpoints.set(state, this.portBitsOf(endpoint) | (flags << 16), this.generationOf(endpoint));

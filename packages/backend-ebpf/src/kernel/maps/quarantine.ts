@@ -1,9 +1,9 @@
 import { type Clock, type Millis, millis } from '@switchyard/core';
 
-/** How long nobody may get what programs could still be reading: far longer than a program runs. */
+/** Time before an id or range that programs may still read is allocated again: far longer than a program runs. */
 export const quarantineTime: Millis = millis(1000);
 
-/** Numbers that wait until no program can still have read them, first in, first out. */
+/** Numbers that wait until no program can still use them, first in, first out. */
 export class Quarantine {
   readonly #clock: Clock;
   #numbers: number[] = [];
@@ -14,7 +14,7 @@ export class Quarantine {
     this.#clock = clock;
   }
 
-  /** How many wait. */
+  /** Number of waiting numbers. */
   get size(): number {
     return this.#numbers.length - this.#head;
   }
@@ -24,7 +24,7 @@ export class Quarantine {
     this.#due.push(this.#clock.monotonic() + quarantineTime);
   }
 
-  /** Hands over those whose time is up. */
+  /** Passes the numbers whose time is over to `free`. */
   release(free: (number: number) => void): void {
     if (this.size === 0) return;
     const now = this.#clock.monotonic();

@@ -14,7 +14,7 @@ export interface FoundFrontend {
   readonly cookie: number;
 }
 
-/** Which slots a set has. */
+/** Slots of a set. */
 export interface FoundSelection {
   readonly base: number;
   readonly count: number;
@@ -39,7 +39,7 @@ export interface FoundService {
   readonly cookie: number;
 }
 
-/** Reads the maps as programs do, whatever bytes are in them. For dumps and tests; it allocates. */
+/** Reads the maps as programs do and accepts any bytes. For dumps and tests; allocates objects. */
 export class MapReader {
   readonly #maps: MapSet;
   readonly #services: Uint32Array;
@@ -71,7 +71,7 @@ export class MapReader {
     return value === undefined ? undefined : frontendOf(key, new Uint32Array(value.slice().buffer));
   }
 
-  /** Undefined for an id that the map has no room for. */
+  /** Undefined for an id beyond the map's size. */
   service(id: number): FoundService | undefined {
     const at = id * serviceWords * 2;
     if (id === noId || at >= this.#services.length) return undefined;
@@ -84,7 +84,7 @@ export class MapReader {
     };
   }
 
-  /** Undefined for an id that the map has no room for. */
+  /** Undefined for an id beyond the map's size. */
   endpoint(id: number): FoundEndpoint | undefined {
     const at = id * endpointWords * 2;
     if (at >= this.#endpoints.length) return undefined;
@@ -99,7 +99,7 @@ export class MapReader {
     };
   }
 
-  /** The endpoint ids in the slots of a set that are the service's; others, and slots that are not there, are `noId`. */
+  /** Endpoint ids in the slots of a set; `noId` for slots of another service and for slots beyond the map. */
   endpointsOf(service: number, { base, count }: FoundSelection): readonly number[] {
     return Array.from({ length: count }, (_, index) => {
       const slot = (base + index) * 2;

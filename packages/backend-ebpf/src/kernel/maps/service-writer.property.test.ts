@@ -42,7 +42,7 @@ import { putAddress } from '../../render/address-words.ts';
 import { dumpMaps } from './dump.ts';
 import { ServiceWriter } from './service-writer.ts';
 
-// The central test of this folder: a reader looks at the maps after every single store, whatever table follows which.
+// The central test of this folder: a reader looks at the maps after every single store, for random sequences of tables.
 
 const here = '192.0.2.1';
 const clients: Readonly<Record<Flow['from'], string>> = { pod: '10.244.1.200', node: here, outside: '203.0.113.9' };
@@ -192,7 +192,7 @@ function walk(steps: readonly Step[]): void {
   }
 }
 
-/** The maps are as if nothing but this table had ever been written, and nobody finds anything to write. */
+/** The maps are as if only this table had ever been written, and no writer finds a difference. */
 function expectWritten(maps: MapSet, writer: ServiceWriter, table: ForwardingTable): void {
   const fresh = memoryMaps(smallestSizes);
   new ServiceWriter(fresh, { clock: new StepClock() }).applyFull(table);

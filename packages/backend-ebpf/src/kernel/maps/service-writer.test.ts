@@ -46,7 +46,7 @@ describe('what a change costs', () => {
   test.each<[string, ForwardingTable, ForwardingTable, number, number]>([
     // Three words of a record (an IPv4 address begins with zeros), eleven slots, the commit.
     ['one endpoint more of ten', serviceOf(10), serviceOf(11), 3 + 11 + 1, 0],
-    // Nine slots, the commit, the flags of the one that is gone.
+    // Nine slots, the commit, the flags of the deleted one.
     ['one endpoint less of ten', serviceOf(10), serviceOf(9), 9 + 1 + 1, 0],
     ['the last endpoint gone: a frontend that rejects, an empty set, flags', serviceOf(1), serviceOf(0), 1 + 1 + 1, 1],
     ['another timeout of affinity', serviceOf(3, { affinitySeconds: 5 }), serviceOf(3, { affinitySeconds: 6 }), 1, 0],
@@ -146,7 +146,7 @@ describe('a process without memory', () => {
     expect([...next.services()].map(({ id }) => id)).toEqual([2, 3]);
   });
 
-  test('does not give an id to somebody else that was in use a moment ago', () => {
+  test('does not allocate an id that was in use a moment ago', () => {
     const { maps, writer, clock } = bench();
     writer.applyFull(serviceOf(2));
     writer.applyFull(situation({}));
@@ -205,7 +205,7 @@ describe('what the kernel refuses', () => {
     expect(dumpMaps(maps)).toBe(freshDump(gone));
   });
 
-  test('a difference before anything was written in full is a mistake of the caller', () => {
+  test('a delta before the first full apply is an error of the caller', () => {
     const { writer } = bench();
     expect(() => writer.applyDelta(diffTables(undefined, table))).toThrow(UsageError);
   });
@@ -219,7 +219,7 @@ describe('maps that are too small', () => {
     ['slots', { slots: 16 }],
     ['services', { services: 1 }],
     ['frontends', { frontends: 1 }],
-  ])('%s: nothing of the Service is there, and how large they should be is told', (name, sizes) => {
+  ])('%s: nothing of the Service is written, and the needed sizes are reported', (name, sizes) => {
     const { maps, writer } = bench({ ...smallestSizes, ...sizes });
     const result = writer.applyFull(large);
     expect([...result.failed.values()].map(({ message }) => message)).toEqual([
@@ -230,13 +230,13 @@ describe('maps that are too small', () => {
   });
 });
 
-describe('UDP endpoints that are gone', () => {
+describe('deleted UDP endpoints', () => {
   const udp = (...ips: readonly string[]): ForwardingTable =>
     situation({
       dns: { clusterIps: ['10.96.0.1'], ports: [{ protocol: 'UDP', port: 53 }], endpoints: ips.map(there) },
     });
 
-  test('are told of with id and generation, also those of Services that are gone', () => {
+  test('are reported with id and generation, also those of deleted Services', () => {
     const { writer, maps, clock } = bench();
     const [first, second] = [udp('10.244.2.1', '10.244.2.2'), udp('10.244.2.2')];
     expect(writer.applyFull(first).gone).toEqual([]);

@@ -18,11 +18,11 @@ import { doubled, isLarger, largerSizes, neededSizes } from './map-sizes.ts';
 import { MapState, type MapStateOptions } from './map-state.ts';
 import { SetWriter } from './set-writer.ts';
 
-/** What an apply did. `writes`: stores, entries written and entries deleted. */
+/** Result of an apply. `writes`: stores, entries written and entries deleted. */
 export interface WriteResult extends MapsOutcome {
-  /** UDP endpoints that no longer exist: sockets connected to them may be destroyed. */
+  /** Deleted UDP endpoints: sockets connected to them may be destroyed. */
   readonly gone: readonly GoneEndpoint[];
-  /** Some failed because maps were too small: grow them to these sizes, call `moveTo`, and apply again. */
+  /** Sizes to grow the maps to, because some Services found no room. Then call `moveTo` and apply again. */
   readonly grow?: MapSizes;
 }
 
@@ -34,19 +34,19 @@ export interface IdentifiedService {
 
 const nothing: ReadonlySet<ServicePortKey> = new Set();
 
-/** What is known of a Service that was found in the maps. */
+/** Record of a Service that was found in the maps. */
 const unknownPlaced = { key: undefined, service: undefined, guards: [] } as const;
 
 /**
- * Makes the maps of one family hold a forwarding table, and keeps a copy of what it wrote. Programs read while it writes: at no
- * moment do they see half of a change (docs/design/ebpf-maps.md). Synchronous; only full applies take long.
+ * Writes a forwarding table to the maps of one family and keeps a copy of what it wrote. Programs read while it writes and never see
+ * half of a change (docs/design/ebpf-maps.md). Synchronous; only full applies take long.
  */
 export class ServiceWriter {
   readonly #parts: WriterParts;
   /** Services found in the maps that no table wants. */
   #stale: readonly Placed[] = [];
   #isAdopted = false;
-  /** What was found in the maps has not been compared with a table. */
+  /** The adopted content was not compared with a table yet. */
   #isFound = false;
   /** Some entries may be stale. */
   #hasStaleEntries = false;
@@ -63,17 +63,17 @@ export class ServiceWriter {
     };
   }
 
-  /** The sizes of the maps it writes to. */
+  /** Sizes of its maps. */
   get sizes(): MapSizes {
     return this.#parts.state.sizes;
   }
 
-  /** All Services that have an id: whose counters stand where in `statistics`. */
+  /** All Services with an id, which is also the index of their counters in `statistics`. */
   *services(): Generator<IdentifiedService, void, undefined> {
     for (const { key, id } of this.#parts.tracker.values()) if (key !== undefined && id !== noId) yield { key, id };
   }
 
-  /** How full the maps are. */
+  /** Entries and capacity of each map. */
   fills(): readonly MapFill[] {
     const { serviceIds, endpointIds, slotPool, frontends, sourceRanges } = this.#parts.state;
     const { services, endpoints, slots, ...sizes } = this.sizes;
@@ -91,12 +91,12 @@ export class ServiceWriter {
     return largerSizes(neededSizes(table), this.sizes);
   }
 
-  /** From now on it writes to these maps, which hold the same and are larger. */
+  /** Replaces the maps by larger ones with the same content. */
   moveTo(maps: MapSet): void {
     this.#parts.state.attach(maps);
   }
 
-  /** Forgets everything and adopts what the maps hold. The next apply must be a full one. */
+  /** Clears the record and adopts the maps. The next apply must be a full one. */
   adopt(): void {
     const { state, guards, tracker } = this.#parts;
     tracker.clear();
@@ -108,8 +108,8 @@ export class ServiceWriter {
   }
 
   /**
-   * Makes the maps hold the table, whatever somebody did to them. Adopts them first if nobody did. `after: 'drift'`: repairs them, and
-   * writes only Services that are not applied. Throws what the kernel said.
+   * Makes the maps hold the table, also after changes by other processes. Adopts them first if they were not adopted. `after: 'drift'`:
+   * repairs them, and writes only Services that are not applied. Throws the kernel's error.
    */
   applyFull(table: ForwardingTable, after?: 'drift'): WriteResult {
     const before = this.#writes;
@@ -122,32 +122,32 @@ export class ServiceWriter {
     return { ...result, grow: largerSizes(result.grow, this.neededSizes(table)) };
   }
 
-  /** Writes what changed. There must have been a full apply. */
+  /** Writes a delta. A full apply must precede it. */
   applyDelta(delta: TableDelta): WriteResult {
     if (!this.#isAdopted || this.#isFound) {
-      throw new UsageError('ebpf.noFullApply', 'a difference was to be written before anything was written in full');
+      throw new UsageError('ebpf.noFullApply', 'cannot apply a delta before the first full apply');
     }
     return this.#apply(wishesOf(delta), this.#writes);
   }
 
-  /** What somebody else changed, in words, a bounded part of the maps with each step. Between two steps anything may be applied. */
+  /** Yields descriptions of changes by other processes, one bounded part of the maps after the other. Applies may run in between. */
   scanDamage(): Generator<readonly string[], void, undefined> {
     return scanDamage(this.#parts.state, (id) => this.#nameOf(id));
   }
 
-  /** The same in one go. Empty before anything was applied. */
+  /** All descriptions of `scanDamage` at once; empty before the first apply. */
   findDamage(): readonly string[] {
     return this.#isAdopted && !this.#isFound ? [...this.scanDamage()].flat() : [];
   }
 
-  /** Writes everything again that is not as it was written; returns how much. Throws what the kernel said. */
+  /** Restores the recorded content and returns the number of writes. Throws the kernel's error. */
   repair(): number {
     const before = this.#writes;
     this.#repairs += repairDamage(this.#parts.state);
     return this.#writes - before;
   }
 
-  /** Looks through all: asked only for what somebody damaged. */
+  /** Passes all Services: only for descriptions of damage. */
   #nameOf(id: number): string | undefined {
     for (const { key, id: other } of this.#parts.tracker.values()) if (other === id && id !== noId) return key;
     return undefined;
@@ -176,7 +176,7 @@ export class ServiceWriter {
     };
   }
 
-  /** Deletes what nobody wants, and gives the Services of a table the ids they had, as far as the maps tell. */
+  /** Deletes stale entries, and gives the Services of a table the ids that the maps show for them. */
   #claim(table: ForwardingTable): void {
     const { state, tracker, frontends } = this.#parts;
     const found = liveServices(state).map((id) => ({ ...unknownPlaced, isUdp: isUdpService(state, id), id }));

@@ -25,39 +25,39 @@ export class MapFullError extends HostError {
   }
 }
 
-/** Whether the kernel refused an entry for want of room: the map's own, or memory for it. */
+/** Whether the kernel refused an entry because the map is full or memory is short. */
 export function isMapFull(error: unknown): boolean {
   return error instanceof NativeError && ['E2BIG', 'ENOSPC', 'ENOMEM'].includes(error.errnoName);
 }
 
-/** One Service to be written. */
+/** One Service to write. */
 export interface ServiceChange {
   readonly id: number;
   readonly forwarding: ServiceForwarding;
   readonly rendered: RenderedService;
-  /** Nobody leads to the id yet, and what its record says is of a time long gone. */
+  /** No frontend leads to the id yet, and its record is outdated. */
   readonly isNew: boolean;
 }
 
-/** The former sets of a service. They are removed when its frontends are written: until then frontends lead to them. */
+/** Former sets of a service. They are removed after its frontends are written, because frontends lead to them until then. */
 export interface ReplacedSets {
   readonly service: number;
   /** Sets that become empty. */
   readonly emptied: readonly SetWord[];
   /** Ranges that are no longer used. */
   readonly ranges: readonly (readonly [base: number, count: number])[];
-  /** Endpoints that lose flags, and those that they keep; 0: it is gone. */
+  /** Endpoints that lose flags, with the remaining flags; 0: the endpoint is deleted. */
   readonly endpoints: readonly (readonly [id: number, flags: number])[];
 }
 
-/** One of a service's sets as it is to be. */
+/** Wanted state of one of a service's sets. */
 interface WantedSet {
   readonly set: SetWord;
   readonly length: number;
   readonly isSame: boolean;
 }
 
-/** The parts of `ReplacedSets` that concern sets, while they are exchanged. */
+/** The part of `ReplacedSets` that publishing the two sets fills. */
 interface LeftSets {
   readonly emptied: SetWord[];
   readonly ranges: (readonly [base: number, count: number])[];
@@ -78,7 +78,7 @@ export class SetWriter {
     this.#finder = new EndpointFinder(state);
   }
 
-  /** Makes endpoints and publishes the sets that are not empty. Throws `MapFullError`, and then nothing was written. */
+  /** Makes endpoints and publishes the sets that are not empty. Throws `MapFullError`; nothing was written then. */
   publish(change: ServiceChange): ReplacedSets | undefined {
     const { id, forwarding, rendered } = change;
     const finder = this.#finder;
@@ -98,7 +98,7 @@ export class SetWriter {
     return { service: id, ...left, endpoints };
   }
 
-  /** Does what `publish` left. Endpoints that are gone go to `forget`, while their records can still be read. */
+  /** Completes `publish`. Calls `forget` with each deleted endpoint while its record can still be read. */
   finish({ service, emptied, ranges, endpoints }: ReplacedSets, forget: (endpoint: number) => void): void {
     const state = this.#state;
     for (const set of emptied) state.select(service, set, { base: 0, count: 0 });
@@ -109,7 +109,7 @@ export class SetWriter {
     for (const [base, count] of ranges) state.slotPool.retire(base, count);
   }
 
-  /** Gives everything of a service back that no frontend leads to any more. Its record stays: somebody may just be reading it. */
+  /** Frees everything of a service without frontends. Its record stays, because a program may be reading it. */
   retire(service: number, forget: (endpoint: number) => void): void {
     const state = this.#state;
     for (const set of setWords) {
@@ -150,7 +150,7 @@ export class SetWriter {
     return { set, length, isSame };
   }
 
-  /** A base for each set; all room or none. */
+  /** Allocates a range for each set; all of them or none. */
   #takeRoom(key: string, cluster: WantedSet, local: WantedSet): readonly [cluster: number, local: number] {
     const { slotPool, endpointIds } = this.#state;
     const missing = this.#finder.count - this.#finder.known;
@@ -163,7 +163,7 @@ export class SetWriter {
     throw new MapFullError('slots', key);
   }
 
-  /** A record nobody reads: no set and no pin leads to this generation of it. The store that makes it alive comes last. */
+  /** Writes a new record. No program reads it: no set and no pin leads to this generation. The last store makes it alive. */
   #makeEndpoint(service: number, place: number): void {
     const { endpoints } = this.#state;
     const id = this.#state.endpointIds.take();
@@ -203,7 +203,7 @@ export class SetWriter {
     this.#state.select(service, set, range);
   }
 
-  /** The list of a service becomes those that stay; returns who loses flags. */
+  /** Reduces the list of a service to the endpoints that stay; returns those that lose flags. */
   #dropEndpoints(service: number): readonly (readonly [id: number, flags: number])[] {
     const { ids, flags, known, count } = this.#finder;
     const losers: (readonly [number, number])[] = [];

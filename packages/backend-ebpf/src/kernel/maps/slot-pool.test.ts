@@ -14,7 +14,7 @@ describe('SlotPool', () => {
     expect(pool.take(3)).toBe(4);
   });
 
-  test('gives a range to somebody else when its quarantine is over, not before', () => {
+  test('allocates a range again after its quarantine, not before', () => {
     const clock = new StepClock();
     const pool = new SlotPool(clock, 4);
     expect(pool.take(4)).toBe(0);
@@ -65,7 +65,7 @@ const anyAction: fc.Arbitrary<Action> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('pause' as const), at: fc.integer({ min: 1, max: 1500 }) }) },
 );
 
-test('whatever is taken and given back, ranges never overlap, nothing in quarantine is handed out, and nothing is lost', () => {
+test('in random order, ranges never overlap, none in quarantine is allocated, and none is lost', () => {
   fc.assert(
     fc.property(fc.array(anyAction, { maxLength: 120 }), (actions) => {
       const clock = new StepClock();

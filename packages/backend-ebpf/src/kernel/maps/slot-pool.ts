@@ -8,13 +8,12 @@ const largestOrder = 16;
 const orderBits = 32;
 
 /**
- * Ranges of slots, by the buddy method: a range has a power of two of slots and begins at a multiple of its length; two halves that
- * are both free become whole again at once. So nothing is kept of a range but where it begins and how many slots are used, which
- * stands in the service's record. The smallest fit is taken, of these the lowest. A range that was given back is taken again, also as part of another, at
- * the earliest when `quarantineTime` has passed.
+ * Ranges of slots by the buddy method: a range has a power of two of slots and begins at a multiple of its length; two free halves join
+ * at once. So a range is known by its first slot and its number of used slots, which are in the service's record. Allocates the smallest
+ * fit, of these the lowest. A retired range is allocated again, also as part of another, after `quarantineTime` at the earliest.
  *
- * Memory: two bits per slot. At most half of a range is unused; what lies between ranges is bounded as in any buddy allocator, and
- * the map grows before a request fails.
+ * Memory: two bits per slot. At most half of a range is unused; fragmentation is bounded as in any buddy allocator, and the map grows
+ * before a request fails.
  */
 export class SlotPool {
   readonly #quarantine: Quarantine;
@@ -29,18 +28,18 @@ export class SlotPool {
     this.grow(capacity);
   }
 
-  /** How many slots are free now, though not in one piece. */
+  /** Number of free slots, not necessarily in one range. */
   get available(): number {
     this.#release();
     return this.#available;
   }
 
-  /** How many slots wait until they may be taken again. */
+  /** Number of ranges in quarantine. */
   get quarantined(): number {
     return this.#quarantine.size;
   }
 
-  /** All slots that were ever taken are below. */
+  /** Upper bound of slots ever allocated, exclusive. */
   get end(): number {
     return this.#end;
   }
@@ -62,17 +61,17 @@ export class SlotPool {
     return -1;
   }
 
-  /** Gives back what `take` gave for `count`; programs may have seen it. */
+  /** Frees a range that `take` returned for `count` and programs may have read: it goes through quarantine. */
   retire(base: number, count: number): void {
     this.#quarantine.add(base * orderBits + orderOf(count));
   }
 
-  /** Gives back what nobody has seen. */
+  /** Frees a range that was never published. */
   untake(base: number, count: number): void {
     this.#put(base, orderOf(count));
   }
 
-  /** Takes the range that was found in use; false if that cannot be: it is no range, or part of it is taken. */
+  /** Claims a range that was found in use; false if it is no valid range or part of it is allocated. */
   claim(base: number, count: number): boolean {
     const order = orderOf(count);
     if (base % 2 ** order !== 0 || base + count > this.#capacity) return false;
@@ -91,7 +90,7 @@ export class SlotPool {
     return false;
   }
 
-  /** All free slots below `end` may have been in use a moment ago: they are as if just given back. */
+  /** Puts all free slots below `end` into quarantine, because they may have been in use a moment ago. */
   retireBelow(end: number): void {
     for (let order = largestOrder; order >= 0; order--) {
       const size = 2 ** order;
@@ -102,7 +101,7 @@ export class SlotPool {
         this.#available -= size;
         if (base + size <= end) this.#quarantine.add(base * orderBits + order);
         else {
-          // The halves are looked at in the next round.
+          // The next round handles the halves.
           this.#add(base, order - 1);
           this.#add(base + size / 2, order - 1);
         }
@@ -111,7 +110,7 @@ export class SlotPool {
     this.#end = Math.max(this.#end, end);
   }
 
-  /** The map has become larger; ranges stay. */
+  /** Adapts to a larger map; ranges stay. */
   grow(capacity: number): void {
     const before = this.#free;
     this.#free = Array.from({ length: largestOrder + 1 }, (_, order) => {
@@ -138,7 +137,7 @@ export class SlotPool {
     this.#available += 2 ** order;
   }
 
-  /** Frees a block and joins it with its other half, as long as that is free too. */
+  /** Frees a block and joins it with its other half while that is free too. */
   #put(base: number, order: number): void {
     this.#available += 2 ** order;
     let block = base / 2 ** order;

@@ -7,12 +7,12 @@ import { putAddress } from '../../render/address-words.ts';
 /** Bytes of a key, and where the service stands in it. */
 const keySize = sizeOf('source_range_key');
 const serviceBits = 32;
-/** A range is there or not; its value says nothing. */
+/** Value of each range. Only the key has a meaning. */
 const present = Uint8Array.of(1);
 
 const noKeys: ReadonlyMap<string, Uint8Array> = new Map();
 
-/** A range that somebody added or deleted. */
+/** A range that another process added or deleted. */
 export interface SourceRangeFault {
   readonly kind: 'added' | 'deleted';
   readonly key: Uint8Array;
@@ -29,12 +29,12 @@ export class SourceRangeStore {
     this.#map = map;
   }
 
-  /** From now on they are in this map, with the same content. */
+  /** Replaces the map by one with the same content. */
   attach(map: BpfMap): void {
     this.#map = map;
   }
 
-  /** How many there are. */
+  /** Number of ranges. */
   get size(): number {
     return this.#byService.values().reduce((sum, keys) => sum + keys.size, 0);
   }
@@ -44,7 +44,7 @@ export class SourceRangeStore {
     return [...this.#byService.keys()];
   }
 
-  /** Takes what the kernel has. */
+  /** Replaces the record by the kernel's content. */
   adopt(): void {
     this.#byService = new Map();
     const { count, keys } = this.#map.entries();
@@ -54,7 +54,7 @@ export class SourceRangeStore {
     }
   }
 
-  /** Adds what a service lacks. Throws what the kernel said. */
+  /** Adds the ranges that a service lacks. Throws the kernel's error. */
   add(service: number, cidrs: readonly Cidr[]): void {
     if (cidrs.length === 0) return;
     for (const key of keysOf(service, cidrs)) {
@@ -71,7 +71,7 @@ export class SourceRangeStore {
     return has !== undefined && has.size !== new Set(cidrs).size;
   }
 
-  /** Takes away what a service has beside these. Throws what the kernel said. */
+  /** Deletes all other ranges of a service. Throws the kernel's error. */
   keepOnly(service: number, cidrs: readonly Cidr[]): void {
     const has = this.#byService.get(service);
     if (has === undefined) return;
@@ -85,7 +85,7 @@ export class SourceRangeStore {
     if (has.size === 0) this.#byService.delete(service);
   }
 
-  /** What is not in the kernel as it was written, some thousand ranges with each step. What is missing is not told if we wrote meanwhile. */
+  /** Yields differences from the record, some thousand ranges with each step. Reports no deletion if an apply wrote in between. */
   *faults(): Generator<readonly SourceRangeFault[], void, undefined> {
     const map = this.#map;
     const { writes } = this;
@@ -99,14 +99,14 @@ export class SourceRangeStore {
         if (!this.#keysOf(new DataView(key.buffer).getUint32(4, true)).has(text)) faults.push({ kind: 'added', key });
       }
       yield faults;
-      if (this.#map !== map) return; // it has grown, and this one is closed
+      if (this.#map !== map) return; // the map has grown, and this one is closed
     }
     if (this.writes !== writes) return;
     const all = [...this.#byService.values()].flatMap((has) => [...has]);
     yield all.flatMap(([text, key]) => (found.has(text) ? [] : [{ kind: 'deleted', key }]));
   }
 
-  /** Writes what is no longer in the kernel, takes away what is there beside. Throws what the kernel said. */
+  /** Writes deleted ranges again and deletes added ones. Throws the kernel's error. */
   repair(): void {
     const all = Array.from(this.faults()).flat(); // before the first is written
     for (const { kind, key } of all) {

@@ -12,8 +12,8 @@ import { nodeAddressFlags } from '../../render/layouts.ts';
 const linkLocal: Cidr = parseCidr('fe80::/10');
 
 /**
- * What `node_addresses` holds for a table: every local address but those that never come over a wire (loopback) and those that mean
- * nothing without an interface (IPv6 link-local); flagged where NodePorts answer.
+ * Content of `node_addresses` for a table: all local addresses except loopback and IPv6 link-local ones, with a flag for NodePort
+ * addresses.
  */
 export function addressFlags(
   local: readonly IpAddress[],

@@ -52,7 +52,7 @@ describe('NodeAddresses', () => {
     expect(node.findDamage()).toEqual([]);
   });
 
-  test('an address that came since is no damage: it is written when the kernel tells', () => {
+  test('a new address is no damage: it is written after the event of the kernel', () => {
     const { node, state } = bench('192.0.2.1');
     node.apply(everywhere);
     state.addresses = ['192.0.2.1', '192.0.2.2'];

@@ -8,10 +8,10 @@ import { addressFlags } from './address-flags.ts';
 /** The part of a forwarding table that is written here. */
 export type AddressesOfTable = Pick<ForwardingTable, 'nodePortCidrs'>;
 
-/** Whose addresses go where. */
+/** The node, and the map for its addresses. */
 export interface NodeAddressesOptions {
   readonly ipFamily: IpFamily;
-  /** The maps at this moment: they are exchanged when they grow. */
+  /** The current maps. Growth replaces them. */
   readonly maps: () => Pick<MapSet, 'node_addresses'>;
   readonly clock: Clock;
   /** Path of the node's network namespace; default: the process's own. */
@@ -20,16 +20,16 @@ export interface NodeAddressesOptions {
   readonly read?: () => readonly IpAddress[];
 }
 
-/** An address that comes is in the map after this and one listing (0.4 ms). Waking up costs 0.2 ms of CPU on a busy machine. */
+/** A new address is in the map after this and one listing (0.4 ms). Waking up costs 0.2 ms of CPU on a busy machine. */
 const interval = millis(100);
 
-/** Keeps `node_addresses` as the node's addresses are. */
+/** Keeps `node_addresses` equal to the node's addresses. */
 export class NodeAddresses {
   readonly #options: NodeAddressesOptions;
   readonly #read: () => readonly IpAddress[];
   /** Of the last `apply`. */
   #table: AddressesOfTable | undefined;
-  /** What was written last. */
+  /** Elements of the last write. */
   #written: readonly MapElement[] = [];
 
   constructor(options: NodeAddressesOptions) {
@@ -38,20 +38,20 @@ export class NodeAddresses {
     this.#read = read ?? (() => localAddresses({ ipFamily, ...(netns === undefined ? {} : { netns }) }));
   }
 
-  /** Writes what differs from what is in the map; returns writes. Throws `NativeError`. */
+  /** Writes the differences from the map's content; returns writes. Throws `NativeError`. */
   apply(table: AddressesOfTable): number {
     this.#table = table;
     return this.#write();
   }
 
-  /** Follows the kernel until aborted: writes what changes, from the first `apply` on. Rejects with `NativeError`. */
+  /** Follows the kernel until aborted and writes changes, from the first `apply` on. Rejects with `NativeError`. */
   async follow(signal: AbortSignal): Promise<void> {
     const { clock, netns } = this.#options;
     const options = { clock, interval, ...(netns === undefined ? {} : { netns }) };
     for await (const _ of addressChanges(options, signal)) this.#write();
   }
 
-  /** What is not as it was written last, in words. */
+  /** Descriptions of differences from the last write. */
   findDamage(): readonly string[] {
     if (this.#table === undefined) return [];
     return holdsElements(this.#options.maps().node_addresses, this.#written) ? [] : ['map node_addresses edited'];

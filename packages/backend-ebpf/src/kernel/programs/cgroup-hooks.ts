@@ -6,8 +6,8 @@ import type { PinFolders } from './pin-folders.ts';
 import { isSameProgram } from './same-program.ts';
 
 /**
- * The order in which hooks are attached: what shows a socket its frontend again comes first, so that no socket is led to an endpoint
- * whose answers would look like a stranger's.
+ * Order of attaching hooks: those that show a socket its frontend come first. Otherwise a socket could get answers from an endpoint
+ * whose address it did not connect to.
  */
 const order: readonly CgroupHook[] = [
   'recvmsg4',
@@ -25,20 +25,20 @@ export function inOrder(hooks: readonly CgroupHook[]): readonly CgroupHook[] {
   return order.filter((hook) => hooks.includes(hook));
 }
 
-/** Names of links in the order in which they are detached: hooks first, the rest as it comes. */
+/** Names of links in the order of detaching: hooks first, then the others. */
 export function detachOrder(paths: readonly string[]): readonly string[] {
   const rank = (path: string): number => order.indexOf(basename(path) as CgroupHook); // -1 for others
   return [...paths].sort((a, b) => rank(b) - rank(a));
 }
 
-/** What is attached at one hook. */
+/** Link and program attached at one hook. */
 export interface AttachedHook {
   readonly hook: CgroupHook;
   readonly linkId: number;
   readonly programId: number;
 }
 
-/** Where links belong. */
+/** Place of the links. */
 export interface HookPlace {
   readonly pins: PinFolders;
   /** Folder of cgroup2. */
@@ -46,8 +46,8 @@ export interface HookPlace {
 }
 
 /**
- * Makes a program the one that runs at a hook: by the link that is pinned, of this version or another, which then only gets another
- * program; by a new one where there is none, or one of another cgroup. Idempotent. Adds to `writes` what was changed.
+ * Makes a program the one that runs at a hook. Updates the pinned link, of this version or another; makes a new link if there is
+ * none, or one of another cgroup. Idempotent. Returns the number of changes as `writes`.
  */
 export function ensureHook(
   { pins, cgroup }: HookPlace,
@@ -66,12 +66,12 @@ export function ensureHook(
   }
   using link = linkCgroup(program, cgroup, hook);
   pin(link, path, { replace: true });
-  pinned?.detach(); // the new one is there
+  pinned?.detach(); // the new one is attached
   writes++;
   return { attached: { hook, linkId: link.id, programId: link.programId }, writes };
 }
 
-/** Puts a program into the link of a hook, where this version has one. For maps that have grown: nothing else is to change. */
+/** Updates the link of a hook, if this version has one. For grown maps: changes nothing else. */
 export function updateHook(pins: PinFolders, hook: CgroupHook, program: BpfProgram): AttachedHook | undefined {
   using link = openPinnedLink(join(pins.links, hook));
   if (link === undefined || !linkInfo(link).isAttached) return undefined;
@@ -79,7 +79,7 @@ export function updateHook(pins: PinFolders, hook: CgroupHook, program: BpfProgr
   return { hook, linkId: link.id, programId: link.programId };
 }
 
-/** A link of another version becomes ours, program and all; one of ours goes before. */
+/** Moves a link of another version to this version's folder, unless this version has one. */
 function adoptLink(pins: PinFolders, hook: CgroupHook): number {
   const path = join(pins.links, hook);
   using ours = openPinnedLink(path);
@@ -94,7 +94,7 @@ function adoptLink(pins: PinFolders, hook: CgroupHook): number {
   return 0;
 }
 
-/** What is not as it was attached, in words. */
+/** Descriptions of differences from the attached state. */
 export function hookFaults(pins: PinFolders, { hook, linkId, programId }: AttachedHook): readonly string[] {
   using link = openPinnedLink(join(pins.links, hook));
   if (link === undefined) return [`link ${hook} unpinned`];
@@ -104,13 +104,13 @@ export function hookFaults(pins: PinFolders, { hook, linkId, programId }: Attach
   return info.programId === programId ? [] : [`link ${hook} has another program`];
 }
 
-/** Detaches what is pinned there, whoever else holds it. Throws `NativeError`. */
+/** Detaches the pinned link, although other processes may hold it. Throws `NativeError`. */
 export function detachPinned(path: string): void {
   using link = openPinnedLink(path);
   link?.detach();
 }
 
-/** A cgroup is known to the kernel by the inode of its folder. */
+/** The kernel identifies a cgroup by the inode of its folder. */
 function cgroupIdOf(cgroup: string): bigint {
   try {
     return statSync(cgroup, { bigint: true }).ino;

@@ -31,24 +31,24 @@ import { objectFile } from './object-files.ts';
 import { PinFolders } from './pin-folders.ts';
 import { OthersWatch } from './other-load-balancers.ts';
 
-/** Which kernel objects, and where. */
+/** Options of one family's kernel objects. */
 export interface LinuxKernelOptions {
   readonly ipFamily: IpFamily;
-  /** Folder of cgroup2 below which sockets are served. Asked when it is needed: a clean-up needs none. */
+  /** Folder of cgroup2 below which sockets are served. Called only to attach programs: a clean-up needs no cgroup. */
   readonly cgroup: () => string;
-  /** Where bpffs is, or is to be mounted. */
+  /** Mount point of bpffs. */
   readonly bpffs: string;
   readonly socketLb: SocketLb;
   readonly logger: Logger;
   /** Path of the compiled socket programs; default: this build's. */
   readonly object?: string;
-  /** Of the layouts; another one than this build's is for tests. */
+  /** Layout version; tests use others than this build's. */
   readonly version?: number;
 }
 
 /**
- * One family in the kernel. Maps and links are pinned, so that nothing ends with the process; whatever order a process is killed in,
- * the next one goes on from what it finds. Two processes at a time are not foreseen: the agent sees to that.
+ * One family in the kernel. Maps and links are pinned, so that they outlive the process. A process may be killed at any line; the next
+ * one continues from the state that it finds. Only one process may run at a time, which the agent ensures.
  */
 export class LinuxKernel implements EbpfKernel {
   readonly ipFamily: IpFamily;
@@ -56,7 +56,7 @@ export class LinuxKernel implements EbpfKernel {
   readonly #pins: PinFolders;
   readonly #others: OthersWatch;
   #maps: MapSet | undefined;
-  /** What was only looked at. */
+  /** Maps opened by `findMaps`. */
   #looked: MapSet | undefined;
   #attached: readonly AttachedHook[] = [];
 
@@ -82,7 +82,7 @@ export class LinuxKernel implements EbpfKernel {
     const found = this.#openPinned();
     if (found === undefined) {
       const shapes = mapShapes(sizes);
-      using made = new DisposableStack(); // tried again and again, what fails must leave nothing open
+      using made = new DisposableStack(); // this is retried, so a failure must leave no map open
       const maps = mapSetOf((name) => made.use(createMap(shapes[name])));
       this.#install(maps);
       made.move();
@@ -96,7 +96,7 @@ export class LinuxKernel implements EbpfKernel {
   async findMaps(signal: AbortSignal): Promise<MapSet | undefined> {
     signal.throwIfAborted();
     if (this.#maps !== undefined) return this.#maps;
-    // Not kept: until this process writes, another one may exchange what is pinned.
+    // Not kept: until this process writes, another one may replace the pinned maps.
     this.#forgetLooked();
     this.#looked = isBpffs(this.#options.bpffs) ? this.#openPinned() : undefined;
     return this.#looked;
@@ -105,7 +105,7 @@ export class LinuxKernel implements EbpfKernel {
   async growMaps(sizes: MapSizes, signal: AbortSignal): Promise<MapSet> {
     signal.throwIfAborted();
     const maps = this.#maps;
-    if (maps === undefined) throw new InvariantError('maps are to grow before they are open');
+    if (maps === undefined) throw new InvariantError('maps cannot grow before they are open');
     const small = tooSmall(maps, sizes);
     if (small.length === 0) return maps;
     const shapes = mapShapes(mapSizes((name) => Math.max(sizesOf(maps)[name], sizes[name])));
@@ -116,7 +116,7 @@ export class LinuxKernel implements EbpfKernel {
     const updated = this.#programs(object).map(([hook, program]) => updateHook(this.#pins, hook, program));
     this.#install(grown);
     made.move();
-    // Not before: what fails halfway is a fault that `attach` finds.
+    // Recorded last: `attach` finds and repairs a failure halfway.
     for (const attached of updated) if (attached !== undefined) this.#note(attached);
     this.#maps = grown;
     for (const name of small) maps[name][Symbol.dispose]();
@@ -127,7 +127,7 @@ export class LinuxKernel implements EbpfKernel {
   async attach(signal: AbortSignal): Promise<number> {
     signal.throwIfAborted();
     const { logger } = this.#options;
-    if (this.#maps === undefined) throw new InvariantError('programs are to be attached before maps are open');
+    if (this.#maps === undefined) throw new InvariantError('programs cannot be attached before maps are open');
     const cgroup = this.#options.cgroup();
     if (this.#attached.length > 0 && (await this.findFaults(signal)).length === 0) return 0; // loading takes 10 ms
     if (this.#attached.length === 0) this.#others.refuse(cgroup);
@@ -190,7 +190,7 @@ export class LinuxKernel implements EbpfKernel {
     this.#attached = [];
   }
 
-  /** Links first; where they cannot be opened, as without libbpf, taking their pins away detaches them as well. */
+  /** Detaches links first. Where they cannot be opened, as without libbpf, removing their pins detaches them too. */
   #removeFolder(folder: string): void {
     for (const path of detachOrder(this.#pins.linksIn(folder))) {
       try {
@@ -229,14 +229,14 @@ export class LinuxKernel implements EbpfKernel {
     this.#attached = this.#attached.map((one) => (one.hook === attached.hook ? attached : one));
   }
 
-  /** Pins a whole set, in place of what is pinned. */
+  /** Pins a whole set in place of the pinned one. */
   #install(maps: MapSet): void {
     this.#pins.beginMaps();
     for (const name of mapNames) pin(maps[name], join(this.#pins.nextMaps, name));
     this.#pins.commitMaps();
   }
 
-  /** Undefined where a map is missing, or is none of this layout: somebody was at it, and all is made anew beside what programs use. */
+  /** Undefined if a map is missing or has another layout: then a new set is made beside the one that programs use. */
   #openPinned(): MapSet | undefined {
     const shapes = mapShapes(mapSizes(() => 1));
     const opened = new Map<MapName, BpfMap>();
@@ -269,7 +269,7 @@ export class LinuxKernel implements EbpfKernel {
       using pinned = openPinnedMap(join(this.#pins.maps, name));
       return pinned?.id === map.id;
     } catch {
-      return false; // something else is pinned there
+      return false; // another object is pinned there
     }
   }
 }

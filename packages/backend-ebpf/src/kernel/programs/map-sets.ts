@@ -5,23 +5,23 @@ import type { MapSet } from '../kernel.ts';
 /** All maps' names. */
 export const mapNames: readonly MapName[] = Object.keys(mapShapes(mapSizes(() => 1))) as MapName[]; // its own keys
 
-/** A set out of one map for each name. */
+/** Makes a set with one map for each name. */
 export function mapSetOf(open: (name: MapName) => BpfMap): MapSet {
   return Object.fromEntries(mapNames.map((name) => [name, open(name)])) as MapSet; // all names are there
 }
 
-/** The sizes that a set has. */
+/** Sizes of a set. */
 export function sizesOf(maps: MapSet): MapSizes {
   return mapSizes((name) => maps[mapOfSize[name]].shape.maxEntries);
 }
 
-/** Which maps have fewer entries than they are to have. */
+/** Names of the maps with fewer entries than wanted. */
 export function tooSmall(maps: MapSet, sizes: MapSizes): readonly MapName[] {
   const shapes = mapShapes(sizes);
   return mapNames.filter((name) => maps[name].shape.maxEntries < shapes[name].maxEntries);
 }
 
-/** Copies what is in a map to a larger one of the same kind. */
+/** Copies a map's content to a larger one of the same kind. */
 export function copyMap(from: BpfMap, to: BpfMap): void {
   if (from.shape.mmapable === true) {
     to.values().set(from.values());
@@ -31,7 +31,7 @@ export function copyMap(from: BpfMap, to: BpfMap): void {
   to.updateBatch(keys, values, count);
 }
 
-/** Closes what this process has open; what is pinned or used by programs stays. */
+/** Closes this process's maps; pinned ones and those that programs use stay. */
 export function closeMaps(maps: MapSet): void {
   for (const name of mapNames) maps[name][Symbol.dispose]();
 }

@@ -12,7 +12,7 @@ import {
   queryCgroup,
 } from '@switchyard/native';
 
-/** A program of somebody else where ours are. */
+/** A program of another owner at our cgroup. */
 export interface OtherProgram {
   readonly hook: CgroupHook;
   /** At most 15 characters, as the kernel keeps it. */
@@ -20,35 +20,35 @@ export interface OtherProgram {
   readonly id: number;
   /** Folder of the cgroup where it was seen. */
   readonly cgroup: string;
-  /** Whose it is; undefined where the name says nothing: it may do something else altogether. */
+  /** Its owner; undefined for an unknown name: it may serve another purpose. */
   readonly owner: string | undefined;
 }
 
-/** What is known by the names of its programs. The kernel keeps 15 characters. */
+/** Load balancers by the names of their programs. The kernel keeps 15 characters. */
 const owners: readonly (readonly [pattern: RegExp, owner: string])[] = [
   [/^cil_sock|^sock[46]_(connect|sendmsg|recvmsg|getpeer)/, 'Cilium (kube-proxy replacement or socket load balancing)'],
   [/^cali(co)?_(connect|sendmsg|recvmsg)/, 'Calico (connect-time load balancing)'],
 ];
 
-/** Hooks at which connections are led elsewhere. */
+/** Hooks that change the destination of connections. */
 const leadingHooks: readonly CgroupHook[] = ['connect4', 'connect6', 'sendmsg4', 'sendmsg6'];
 
-/** Where it is looked for, and what is ours. */
+/** The cgroup, and the ids of our own programs. */
 export interface Surroundings {
-  /** Folder of cgroup2 at which ours are, or are to be. */
+  /** Folder of cgroup2 at which our programs are, or will be, attached. */
   readonly cgroup: string;
   /** Ids of our own programs, of both families. */
   readonly isOurs: (programId: number) => boolean;
 }
 
-/** How far below the cgroup it is looked: slices of systemd, and the pods' own. */
+/** Search depth below the cgroup: slices of systemd, and those of pods. */
 const depth = 2;
-/** More cgroups than this are not looked at. */
+/** Maximum number of searched cgroups. */
 const maxCgroups = 500;
 
 /**
- * Programs of others at the cgroup, above it and a little below. Links of cgroups compose: both would run, and what one of them
- * rewrote the other would see.
+ * Programs of other owners at the cgroup, above it and up to `depth` below. Links of cgroups compose: both programs would run, and each
+ * would see the address that the other wrote.
  */
 export function findOtherPrograms(
   { cgroup, isOurs }: Surroundings,
@@ -70,14 +70,14 @@ export function findOtherPrograms(
   return found;
 }
 
-/** Whose program this is, by its name; ours by a map that only ours have. */
+/** Owner of a program by its name; another Switchyard's by two maps that only its programs have. */
 export function ownerOf({ name, id }: Pick<AttachedProgram, 'name' | 'id'>, hook: CgroupHook): string | undefined {
   const known = owners.find(([pattern]) => pattern.test(name));
   if (known !== undefined) return known[1];
   return name === hook && usesOurMaps(id) ? 'another Switchyard' : undefined;
 }
 
-/** What an operator is told of programs whose owner is known. */
+/** Error text for a program with a known owner. */
 export function refusalText({ owner, name, hook, cgroup }: OtherProgram): string {
   const next =
     owner === 'another Switchyard'
@@ -92,7 +92,7 @@ function usesOurMaps(programId: number): boolean {
     const names = new Set(program?.mapIds.map(nameOfMap));
     return names.has('frontends') && names.has('slots');
   } catch {
-    return false; // it has a map of a kind that ours never have
+    return false; // it has a map of a type that our programs never have
   }
 }
 
@@ -101,7 +101,7 @@ function nameOfMap(id: number): string | undefined {
   return map?.shape.name;
 }
 
-/** A cgroup may go at any moment; one that cannot be asked has nothing to say. */
+/** Empty for a cgroup that cannot be queried, because it may be deleted at any moment. */
 function query(folder: string, hook: CgroupHook, isEffective: boolean): readonly AttachedProgram[] {
   try {
     return queryCgroup(folder, hook, { isEffective });
@@ -130,7 +130,7 @@ function subfolders(folder: string): readonly string[] {
   }
 }
 
-/** Ids of the programs in all links that are pinned below our folder in a bpffs: of both families, and of all versions. */
+/** Ids of the programs in all links pinned below our folder in a bpffs: of both families and all versions. */
 export function ourPrograms(bpffs: string): ReadonlySet<number> {
   const root = join(bpffs, 'switchyard');
   const folders = isBpffs(bpffs) ? listPins(root) : [];
@@ -144,17 +144,17 @@ function programsIn(folder: string): readonly number[] {
   });
 }
 
-/** Where others may be, and who is told. */
+/** Options of watching for other load balancers. */
 export interface OthersOptions {
   readonly ipFamily: IpFamily;
   readonly bpffs: string;
   readonly logger: Logger;
 }
 
-/** Every so many looks it is looked for others: once in two seconds. */
+/** Calls of `notice` per search: one search every few seconds. */
 const looksBetween = 8;
 
-/** Other load balancers at our cgroup: refused before we begin, told of when they come later. */
+/** Detects other load balancers at our cgroup: refuses to start beside one, and warns of one that starts later. */
 export class OthersWatch {
   readonly #options: OthersOptions;
   readonly #told = new Set<string>();
@@ -165,8 +165,8 @@ export class OthersWatch {
   }
 
   /**
-   * Throws `HostError` where another load balancer serves the cgroup's sockets. Not where our own programs are attached already: to
-   * leave those as they are would help nobody.
+   * Throws `HostError` if another load balancer serves the cgroup's sockets. Only warns if our own programs are attached already:
+   * leaving them outdated would not help.
    */
   refuse(cgroup: string): void {
     const { bpffs } = this.#options;
@@ -176,7 +176,7 @@ export class OthersWatch {
     throw new HostError('ebpf.other', `cannot attach programs to sockets: ${refusalText(other)}`);
   }
 
-  /** Warns of others once each. Cheap most of the time. */
+  /** Warns once of each. Most calls do nothing. */
   notice(cgroup: string): void {
     if (this.#looks++ % looksBetween === 0) this.#look(cgroup, false);
   }
@@ -190,9 +190,10 @@ export class OthersWatch {
       this.#told.add(key);
       const { hook, name, owner } = other;
       if (isOwned(other)) {
-        const text = 'another load balancer is at the sockets: connections go where the first of the two leads them';
+        const text =
+          'another load balancer is attached to the sockets: the first of the two chooses the endpoint of a connection';
         logger.warn(text, { ipFamily, owner, hook, name, cgroup });
-      } else logger.info('a program of somebody else is at the sockets', { ipFamily, hook, name, cgroup });
+      } else logger.info('another program is attached to the sockets', { ipFamily, hook, name, cgroup });
     }
   }
 }

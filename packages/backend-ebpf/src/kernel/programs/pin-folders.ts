@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { asError, HostError, type IpFamily } from '@switchyard/core';
 import { isBpffs, listPins } from '@switchyard/native';
 
-/** Whose pins, and where. */
+/** Place of one family's pins. */
 export interface PinPlace {
   readonly bpffs: string;
   readonly ipFamily: IpFamily;
@@ -11,9 +11,9 @@ export interface PinPlace {
 }
 
 /**
- * Where one family's maps and links are pinned: `<bpffs>/switchyard/v<version>-<family>/{maps,links}`. A folder `maps` is always
- * whole: it is filled beside as `maps-next` and takes the old one's place by renames; whatever ends a process between two of them,
- * `settle` brings order. (Names in bpffs may not hold dots.)
+ * Folders of one family's pinned maps and links: `<bpffs>/switchyard/v<version>-<family>/{maps,links}`. A folder `maps` always has all
+ * maps: it is filled as `maps-next` and replaces the old one by renames. `settle` completes or undoes renames of a process that ended
+ * between two of them. (The kernel forbids dots in names in bpffs.)
  */
 export class PinFolders {
   readonly bpffs: string;
@@ -37,7 +37,7 @@ export class PinFolders {
     this.#oldMaps = join(this.folder, 'maps-old');
   }
 
-  /** Makes the folders that are missing, and ends what a process began that was killed. bpffs is mounted. */
+  /** Makes missing folders, and completes or undoes the renames of a killed process. bpffs must be mounted. */
   settle(): void {
     this.#change('prepare', () => {
       mkdirSync(this.links, { recursive: true, mode: 0o700 });
@@ -47,7 +47,7 @@ export class PinFolders {
     });
   }
 
-  /** An empty `maps-next`. */
+  /** Makes an empty `maps-next`. */
   beginMaps(): void {
     this.#change('make', () => {
       removeTree(this.nextMaps);
@@ -55,7 +55,7 @@ export class PinFolders {
     });
   }
 
-  /** `maps-next` becomes `maps`. */
+  /** Replaces `maps` by `maps-next`. */
   commitMaps(): void {
     this.#change('exchange', () => {
       if (existsSync(this.maps)) {
@@ -67,12 +67,12 @@ export class PinFolders {
     });
   }
 
-  /** A pin takes another path; what was pinned there is not pinned there any more. */
+  /** Moves a pin to another path and replaces a pin there. */
   move(from: string, to: string): void {
     this.#change('move', () => renameSync(from, to));
   }
 
-  /** What is not there is not unpinned. */
+  /** Removes a pin, if it exists. */
   unpin(path: string): void {
     this.#change('remove', () => {
       if (existsSync(path)) unlinkSync(path);
@@ -99,13 +99,13 @@ export class PinFolders {
       .map((name) => join(this.#root, name));
   }
 
-  /** Unpins all that is in a folder, and removes it; and what is above it, where nothing else is in there. */
+  /** Removes a folder with its pins, and its parent if that is empty then. */
   remove(folder: string): void {
     this.#change('remove', () => removeTree(folder));
     try {
       rmdirSync(dirname(folder));
     } catch {
-      // The other family is in there.
+      // It has the folder of the other family.
     }
   }
 
@@ -121,7 +121,7 @@ export class PinFolders {
   }
 }
 
-/** Removes a folder with all that is in it; it need not be there. */
+/** Removes a folder with its content, if it exists. */
 export function removeTree(path: string): void {
   for (const name of listPins(path)) {
     const inside = join(path, name);

@@ -8,30 +8,30 @@ import { type IdentifiedService, ServiceWriter, type WriteResult } from '../maps
 import type { MapsOutcome } from '../merge-outcomes.ts';
 import type { OpenMapSet } from '../open-map-set.ts';
 
-/** A part that writes what of a table belongs to no service, into maps that are open. */
+/** Writes those parts of a table that belong to no service, into the open maps. */
 export interface SettingsPart {
-  /** Writes what differs; returns writes. Throws `HostError`. */
+  /** Writes the differences; returns writes. Throws `HostError`. */
   apply(table: ForwardingTable): number;
-  /** Writes what Services that come or change need; returns writes. Throws `HostError`. */
+  /** Writes the settings that new and changed Services need; returns writes. Throws `HostError`. */
   applyServices?(upserted: TableDelta['upserted']): number;
-  /** What is not as the last `apply` left it, in words. */
+  /** Descriptions of differences from the last `apply`. */
   findDamage(): readonly string[];
 }
 
-/** What of the kernel programs work with. */
+/** Parts that `Programs` uses. */
 export interface ProgramsOptions {
   readonly kernel: EbpfKernel;
   readonly maps: OpenMapSet;
   readonly settings: readonly SettingsPart[];
   readonly wire: Pick<Wire, 'isUsed' | 'ensure'>;
   readonly clock: Clock;
-  /** Told of endpoints that no change names any more. */
+  /** Receives deleted endpoints after each write. */
   readonly noteGone: (gone: WriteResult['gone']) => void;
 }
 
 /**
- * Maps and programs of one family. Maps are full before a program uses them, programs that use larger maps are in place before
- * anything is written that only these hold, and the wire comes last.
+ * Maps and programs of one family. Maps are complete before a program uses them. Programs use larger maps before entries are written
+ * that only these hold. The wire is attached last.
  */
 export class Programs {
   readonly #options: ProgramsOptions;
@@ -41,17 +41,17 @@ export class Programs {
     this.#options = options;
   }
 
-  /** What writes Services; undefined while it is not known what is in the maps. */
+  /** Writes Services; undefined while the maps' content is unknown. */
   get writer(): ServiceWriter | undefined {
     return this.#writer;
   }
 
-  /** Every Service that has an id; none before the first apply. */
+  /** All Services with an id; none before the first apply. */
   services(): Iterable<IdentifiedService> {
     return this.#writer?.services() ?? [];
   }
 
-  /** What is in the kernel is not known any more. */
+  /** Drops the record of the kernel. */
   forget(): void {
     this.#writer = undefined;
   }
@@ -64,7 +64,7 @@ export class Programs {
     const { maps, isNew } = await this.#open(neededSizes(table), before, signal);
     if (isNew) this.forget();
     this.#take(maps);
-    // Programs of the wire, also those of a process before this one, must not stay behind with maps that are written no more.
+    // The wire's programs, also those of an earlier process, must not stay with maps that are no longer written.
     let writes = before !== undefined && isLarger(sizesOf(maps), before) ? await this.#ensureWire(signal) : 0;
     const writer = (this.#writer ??= new ServiceWriter(maps, { clock }));
     for (const part of this.#options.settings) writes += part.apply(table);
@@ -74,11 +74,10 @@ export class Programs {
     return { ...outcome, writes: outcome.writes + writes };
   }
 
-  /** There must have been a full apply. Rejects with `HostError`. */
+  /** A full apply must precede it. Rejects with `HostError`. */
   async applyDelta(table: ForwardingTable, delta: TableDelta, signal: AbortSignal): Promise<MapsOutcome> {
     const writer = this.#writer;
-    if (writer === undefined)
-      throw new InvariantError('a difference is to be written before anything was written in full');
+    if (writer === undefined) throw new InvariantError('cannot apply a delta before the first full apply');
     let writes = 0;
     for (const part of this.#options.settings) {
       writes += delta.settingsChanged ? part.apply(table) : (part.applyServices?.(delta.upserted) ?? 0);
@@ -87,7 +86,7 @@ export class Programs {
     return { ...outcome, writes: outcome.writes + writes };
   }
 
-  /** In the sizes they have where the kernel has no memory for larger ones: what fits is served. */
+  /** Opens the maps in their current sizes if the kernel has no memory for larger ones, so that the Services that fit are served. */
   async #open(sizes: MapSizes, before: MapSizes | undefined, signal: AbortSignal): Promise<OpenedMaps> {
     const { kernel } = this.#options;
     try {
@@ -104,13 +103,13 @@ export class Programs {
     let wireError: HostError | undefined;
     const growMaps = async (sizes: MapSizes): Promise<MapSet> => {
       const maps = await this.#options.kernel.growMaps(sizes, signal);
-      this.#take(maps); // the old ones are closed, whatever comes next
+      this.#take(maps); // first, because the old ones are closed
       try {
         wireWrites += await this.#ensureWire(signal);
         wireError = undefined;
       } catch (error) {
         if (!(error instanceof HostError)) throw error;
-        wireError = error; // sockets are served all the same
+        wireError = error; // thrown later: sockets can be served without the wire
       }
       return maps;
     };

@@ -1,8 +1,8 @@
 import { type BpfProgram, openMapById, openProgramById } from '@switchyard/native';
 
 /**
- * Whether the program with this id does the same as one that was just loaded: same instructions, same maps, same constants. Constants
- * are in a map of their own, one for each load.
+ * Whether the program with this id equals a loaded one: same instructions, same maps, same constants. Each load puts the constants into
+ * a new map.
  */
 export function isSameProgram(id: number, wanted: BpfProgram): boolean {
   using found = openProgramById(id);
@@ -19,7 +19,7 @@ export function isSameProgram(id: number, wanted: BpfProgram): boolean {
   return constantsOf(found) === constantsOf(wanted);
 }
 
-/** A text that only maps of constants with the same content share. */
+/** Text of a map's content for constants, otherwise of its id. */
 function contentOf(mapId: number): string {
   using map = openMapById(mapId);
   const isConstants = map !== undefined && map.shape.type === 'array' && map.shape.maxEntries === 1;

@@ -6,8 +6,8 @@ import { keyOf } from '../../render/render-service.ts';
 import { isLeftToRules } from '../../render/remainder/left-to-rules.ts';
 
 /**
- * Whether programs carry something, by what their maps hold, that a table leaves to rules: it moves when the table is written. For a
- * process that does not remember who carries what. Asks the kernel for frontends with source ranges alone, which are few.
+ * Whether the maps have a frontend that a table leaves to rules, so that it moves when the table is written. For a process without a
+ * record of that. Looks up frontends with source ranges only, which are few.
  */
 export function movesToRules(found: MapSet, table: ForwardingTable): boolean {
   const reader = new MapReader(found);

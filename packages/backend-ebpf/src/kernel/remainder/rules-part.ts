@@ -9,42 +9,42 @@ import {
   wholeRules,
 } from '../../render/remainder/plan-rules.ts';
 
-/** What rules carry: all of the table, or only what programs leave to them. */
+/** Share of a table that rules carry: all of it, or the remainder that programs leave to them. */
 export type RulesShare = 'all' | 'remainder';
 
 /**
- * The rules beside programs, written by the nftables backend as a library. A change has two halves, with that of the programs
- * between them: see `planRules`.
+ * The rules beside programs, written by the nftables backend as a library. A change has two steps, and programs change between them:
+ * see `planRules`.
  */
 export class RulesPart {
   readonly #rules: DataplaneBackend;
   #share: RulesShare = 'all';
   #applied: AppliedTable | undefined;
-  /** Somebody changed rules since they were read. */
+  /** Another process may have changed rules since they were read. */
   #hasDrifted = true;
 
   constructor(rules: DataplaneBackend) {
     this.#rules = rules;
   }
 
-  /** Whether it is known what the rules are for a share. */
+  /** Whether the rules of a share are recorded. */
   knows(share: RulesShare): boolean {
     return this.#applied !== undefined && this.#share === share;
   }
 
-  /** What leads from the rules as they are to those of a table. They must be known. */
+  /** Plans the change from the recorded rules to those of a table. `knows` must be true. */
   plan(table: ForwardingTable, delta: TableDelta): RulesPlan {
-    if (this.#applied === undefined) throw new InvariantError('rules are to change before it is known what they are');
+    if (this.#applied === undefined) throw new InvariantError('rules cannot change before they were applied in full');
     if (this.#share === 'remainder') return planRules(this.#applied, table, delta);
     return { before: undefined, after: { table, services: noServices, delta } };
   }
 
-  /** The first half: what programs are about to leave to rules. Undefined where that is nothing. */
+  /** First step: adds rules for traffic that programs are about to leave to them. Undefined if there is none. */
   async before({ before }: RulesPlan, signal: AbortSignal): Promise<ApplyOutcome | undefined> {
     return before && this.#step(before, signal);
   }
 
-  /** The second half. Undefined where there is nothing to do. */
+  /** Second step. Undefined if there is nothing to change. */
   async after({ after }: RulesPlan, table: ForwardingTable, signal: AbortSignal): Promise<ApplyOutcome | undefined> {
     const { upserted, removed, settingsChanged } = after.delta;
     const isEmpty = upserted.length === 0 && removed.length === 0 && !settingsChanged;
@@ -57,18 +57,18 @@ export class RulesPart {
     return outcome;
   }
 
-  /** Whether `applyFull` would only find what it left. */
+  /** Whether `applyFull` would find the rules unchanged. */
   isRight(scope: ApplyRequest['scope'], share: RulesShare): boolean {
     return scope.kind === 'full' && scope.after === 'drift' && !this.#hasDrifted && this.knows(share);
   }
 
-  /** All that programs leave to rules of a table, beside whatever rules are there: these go with the next `applyFull`. */
+  /** Adds the rules for the remainder of a table and keeps all others; the next `applyFull` removes stale ones. */
   async add(table: ForwardingTable, signal: AbortSignal): Promise<ApplyOutcome> {
     this.#applied = undefined;
     return this.#rules.apply({ table: wholeRules(table).table, scope: { kind: 'full', stale: 'keep' } }, signal);
   }
 
-  /** All that rules carry of a table, whatever is in the kernel. */
+  /** Writes the rules for a share of a table and reads the kernel back first. */
   async applyFull({ table, scope }: ApplyRequest, share: RulesShare, signal: AbortSignal): Promise<ApplyOutcome> {
     this.#applied = undefined;
     this.#hasDrifted = false;
@@ -82,7 +82,7 @@ export class RulesPart {
 
   /** As `BackendObservers.drift`. */
   async watchDrift(report: (drift: Drift) => void, signal: AbortSignal): Promise<void> {
-    this.#hasDrifted = true; // nobody looked so far
+    this.#hasDrifted = true; // changes before this moment were not observed
     await this.#rules.observers.drift?.((drift) => {
       this.#hasDrifted = true;
       report(drift);

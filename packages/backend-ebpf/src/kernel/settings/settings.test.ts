@@ -38,7 +38,7 @@ describe('Settings', () => {
     ['another CIDR takes the place of the one before', byCidr('10.245.0.0/16'), [ten245]],
     ['an interface: no address is a pod by itself', { kind: 'interface', name: 'cni0' }, []],
     ['nothing', { kind: 'none' }, []],
-  ])('pods are told by %s', (_, detector, expected) => {
+  ])('pods are detected by %s', (_, detector, expected) => {
     const { settings, maps } = bench();
     settings.apply(table(byCidr('10.244.0.0/16')));
     settings.apply(table(detector));
@@ -46,7 +46,7 @@ describe('Settings', () => {
   });
 
   test.each<[string, (maps: ReturnType<typeof bench>['maps']) => void, readonly string[]]>([
-    ['nobody did anything', () => undefined, []],
+    ['nothing was changed', () => undefined, []],
     ['the configuration was edited', (maps) => maps.configuration.values().set([9], 12), ['map configuration edited']],
     ['a guard was edited', (maps) => maps.configuration.values().set([9], 40), ['map configuration edited']],
     ['a pod CIDR was deleted', (maps) => maps.pod_cidrs.delete(Buffer.from(ten244, 'hex')), ['map pod_cidrs edited']],
@@ -55,7 +55,7 @@ describe('Settings', () => {
       (maps) => maps.pod_cidrs.update(Buffer.from(ten245, 'hex'), Uint8Array.of(1)),
       ['map pod_cidrs edited'],
     ],
-  ])('%s: it is told, and put right by the next apply', (_, damage, words) => {
+  ])('%s: it is reported, and repaired by the next apply', (_, damage, words) => {
     const { settings, maps } = bench();
     const wanted = table(byCidr('10.244.0.0/16'), '10.96.0.0/12');
     settings.apply(wanted);
@@ -73,7 +73,7 @@ describe('Settings', () => {
     const wanted = table(byCidr('10.244.0.0/16'), '10.96.0.0/12');
 
     test.each([
-      ['none: only misses in the CIDR ask for a guard', inside, false],
+      ['none: only misses in the CIDR look for a guard', inside, false],
       ['one: every miss does', outside, true],
     ])('in the table, %s', (_, services, expected) => {
       const run = bench();

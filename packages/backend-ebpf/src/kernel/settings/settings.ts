@@ -11,37 +11,37 @@ import {
 import { firstAddressBytes, prefixBits } from '../../render/settings/address-bytes.ts';
 import { holdsElements, type MapElement, writeElements } from '../small-map.ts';
 
-/** What settings are written to, and what of them no table says. */
+/** Maps of the settings, and the settings that no table has. */
 export interface SettingsOptions extends Pick<ConfigurationConstants, 'udpSticky'> {
-  /** Cookie of the host network namespace; asked for when it is needed. */
+  /** Cookie of the host network namespace; read with the first apply. */
   readonly hostNetns: () => bigint;
-  /** The maps at this moment: they are exchanged when they grow. */
+  /** The current maps. Growth replaces them. */
   readonly maps: () => Pick<MapSet, 'configuration' | 'pod_cidrs'>;
 }
 
 /** The part of a forwarding table that is written here. */
 export type SettingsOfTable = Pick<ForwardingTable, 'serviceCidrs' | 'podDetector' | 'services'>;
 
-/** What of a forwarding table belongs to no service and no address: `configuration` and `pod_cidrs`. */
+/** Writes the settings of a forwarding table that belong to no service and no address: `configuration` and `pod_cidrs`. */
 export class Settings {
   readonly #options: SettingsOptions;
-  /** What the last `apply` wrote for. */
+  /** Table of the last `apply`. */
   #table: SettingsOfTable | undefined;
-  /** Since then a Service came whose cluster IP is in no service CIDR; when it goes, that stays so until the next `apply`. */
+  /** A Service has a cluster IP in no service CIDR. Stays true after the Service's deletion, until the next `apply`. */
   #hasClusterIpsElsewhere = false;
 
   constructor(options: SettingsOptions) {
     this.#options = options;
   }
 
-  /** Writes what differs from what is in the maps; returns writes. To be called before the programs are attached. Throws `NativeError`. */
+  /** Writes the differences from the maps' content; returns writes. Must precede the attachment of programs. Throws `NativeError`. */
   apply(table: SettingsOfTable): number {
     this.#table = table;
     this.#hasClusterIpsElsewhere = isAnyElsewhere(table.services.values(), table);
     return this.#writeConfiguration(table) + writeElements(this.#options.maps().pod_cidrs, podCidrsOf(table));
   }
 
-  /** Writes what these Services need, before they are written; returns writes. Throws `NativeError`. */
+  /** Writes the settings that these Services need; must precede their write. Returns writes. Throws `NativeError`. */
   applyServices(upserted: readonly ServiceForwarding[]): number {
     const table = this.#table;
     if (table === undefined || this.#hasClusterIpsElsewhere || !isAnyElsewhere(upserted, table)) return 0;
@@ -49,7 +49,7 @@ export class Settings {
     return this.#writeConfiguration(table);
   }
 
-  /** What is not as the last `apply` left it, in words. */
+  /** Descriptions of differences from the last `apply`. */
   findDamage(): readonly string[] {
     if (this.#table === undefined) return [];
     const { configuration, pod_cidrs } = this.#options.maps();

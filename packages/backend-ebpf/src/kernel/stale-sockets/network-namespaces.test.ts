@@ -31,7 +31,7 @@ test('each namespace once, ours first, then mounted ones', () => {
   ]);
 });
 
-test('a process that is gone, or may not be looked at, is passed over', () => {
+test('an ended process, or one without permission, is skipped', () => {
   const options = places({ self: 'net:[1]', '7': '', '8': 'nonsense', '9': 'net:[2]' }, []);
   expect([...networkNamespaces(options)].map((one) => one?.inode)).toEqual([1, undefined, undefined, 2]);
 });

@@ -1,13 +1,13 @@
 import { readdirSync, readlinkSync, statSync } from 'node:fs';
 
-/** A network namespace of this machine, and a path by which it can be entered as long as it is there. */
+/** A network namespace of this machine, with a path to enter it. */
 export interface NetworkNamespace {
   /** Inode of nsfs: the same for all paths that lead to it. */
   readonly inode: number;
   readonly path: string;
 }
 
-/** Where namespaces are looked for; for tests. */
+/** Folders that are searched for namespaces; for tests. */
 export interface NamespacePlaces {
   /** Default `/proc`. */
   readonly proc?: string;
@@ -16,9 +16,8 @@ export interface NamespacePlaces {
 }
 
 /**
- * Network namespaces that have processes we can see, or are mounted where runtimes do it; each once, this process's own first. Lazily,
- * in parts: a part is what one directory or one process gave, and undefined where it gave nothing new. Whoever walks it may pause
- * after each.
+ * Network namespaces of visible processes, and those mounted where runtimes do it; each once, this process's own first. Lazy: one step
+ * per directory entry or process, undefined if it has no new namespace. The caller may pause after each.
  */
 export function* networkNamespaces({ proc = '/proc', mounted = '/run/netns' }: NamespacePlaces = {}): Generator<
   NetworkNamespace | undefined,
@@ -40,7 +39,7 @@ export function* networkNamespaces({ proc = '/proc', mounted = '/run/netns' }: N
   }
 }
 
-/** None where there is no such directory. */
+/** Empty without such a directory. */
 function namesIn(directory: string): readonly string[] {
   try {
     return readdirSync(directory);
@@ -49,7 +48,7 @@ function namesIn(directory: string): readonly string[] {
   }
 }
 
-/** Of a link like `net:[4026531840]`; undefined for a process that is gone, or a kernel thread's that may not be read. */
+/** Reads a link like `net:[4026531840]`; undefined for an ended process, or for a kernel thread without permission. */
 function inodeOfLink(path: string): number | undefined {
   try {
     const match = /^net:\[([0-9]+)\]$/.exec(readlinkSync(path));

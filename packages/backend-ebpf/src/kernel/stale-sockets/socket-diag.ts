@@ -13,9 +13,9 @@ import {
 
 /** A connected UDP socket as SOCK_DIAG lists it. */
 export interface ConnectedSocket {
-  /** By which programs know it. */
+  /** Socket cookie, by which programs know it. */
   readonly cookie: bigint;
-  /** `struct inet_diag_sockid`: by which it is destroyed. */
+  /** `struct inet_diag_sockid`, which identifies it for SOCK_DESTROY. */
   readonly id: Uint8Array;
   /** AF_INET, AF_INET6. */
   readonly family: number;
@@ -41,8 +41,8 @@ const bufferLength = 1 << 16;
 const { ENOENT, EOPNOTSUPP, EPERM } = constants.errno;
 
 /**
- * Of the connected UDP sockets of the namespace that `socket` is in, those that may lead to addresses of a family and are wanted by
- * their cookies. Throws `NativeError`.
+ * Connected UDP sockets in the namespace of `socket` that may lead to addresses of a family, filtered by their cookies. Throws
+ * `NativeError`.
  */
 export function listConnectedUdp(
   socket: NetlinkSocket,
@@ -58,7 +58,7 @@ export function listConnectedUdp(
   });
 }
 
-/** Where a socket leads: 16 bytes of address as maps have it, and the port. */
+/** Destination of a socket: 16 bytes of address as in maps, and the port. */
 export function destinationOf({ id, family }: ConnectedSocket): {
   readonly address: Uint8Array;
   readonly port: number;
@@ -69,8 +69,8 @@ export function destinationOf({ id, family }: ConnectedSocket): {
 }
 
 /**
- * Takes a socket out of use: what its process waits for on it fails with ECONNABORTED, what it sends with EDESTADDRREQ. False when it was closed, or connected
- * elsewhere, meanwhile. Throws `NativeError`: `EOPNOTSUPP` where the kernel cannot.
+ * Destroys a socket: its process's waiting calls fail with ECONNABORTED, its sends with EDESTADDRREQ. Returns false if it was closed or
+ * connected elsewhere. Throws `NativeError`: `EOPNOTSUPP` where the kernel cannot.
  */
 export function destroySocket(socket: NetlinkSocket, { family, id }: ConnectedSocket): boolean {
   const writer = new MessageWriter();
@@ -83,7 +83,7 @@ export function destroySocket(socket: NetlinkSocket, { family, id }: ConnectedSo
     const errno = readErrno(buffer, start);
     if (errno === 0) return true;
     if (errno === ENOENT) return false;
-    throw refusal('cannot destroy a UDP socket whose endpoint is gone', errno);
+    throw refusal('cannot destroy a UDP socket of a deleted endpoint', errno);
   }
   throw new HostError('sockets.unanswered', 'cannot destroy a UDP socket: the kernel did not answer SOCK_DESTROY');
 }
@@ -107,7 +107,7 @@ function writeRequest(writer: MessageWriter, { type, flags, family, id }: DiagRe
   writer.endMessage();
 }
 
-/** Cut short where the kernel runs out of memory: whoever looks again finds the rest. */
+/** Ends early when the kernel runs out of memory; the next sweep finds the rest. */
 function receiveList(
   socket: NetlinkSocket,
   family: number,

@@ -1,14 +1,14 @@
 import type { BpfEntries } from '@switchyard/native';
 import { flowKinds, offsetOf, sizeOf } from '../../render/layouts.ts';
 
-/** An endpoint whose id means nobody any more. */
+/** A deleted endpoint. */
 export interface GoneEndpoint {
   readonly id: number;
-  /** Of the id, at the time it was this endpoint's. */
+  /** Generation that the id had for this endpoint. */
   readonly generation: number;
 }
 
-/** Where a socket was led that programs led to an endpoint that is gone. */
+/** Destination of a socket that programs connected to a deleted endpoint. */
 export interface StaleFlow {
   /** 16 bytes. */
   readonly address: Uint8Array;
@@ -30,13 +30,12 @@ const value = {
   generation: offsetOf('flow_value', 'generation'),
 } as const;
 
-/** Sockets by cookie, and where each was led. */
+/** Destinations by socket cookie. */
 export type StaleFlows = Map<bigint, readonly StaleFlow[]>;
 
 /**
- * Adds the UDP sockets that programs led to endpoints that are gone, generation by id, as far as a part of the flows tells: what
- * programs remember to show the frontend instead. Many of those sockets were closed since. One that never met a service is not among
- * them, wherever it leads.
+ * Adds the UDP sockets that programs connected to deleted endpoints (`gone`: generation by id), read from a part of the flows. Many of
+ * these sockets are closed already. Sockets that never used a Service have no flow.
  */
 export function addStaleFlows(
   found: StaleFlows,

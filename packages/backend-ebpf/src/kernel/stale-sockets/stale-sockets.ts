@@ -15,57 +15,57 @@ import { type NetworkNamespace, networkNamespaces } from './network-namespaces.t
 import { type ConnectedSocket, destinationOf, destroySocket, listConnectedUdp } from './socket-diag.ts';
 import { addStaleFlows, type GoneEndpoint, type StaleFlow, type StaleFlows } from './stale-flows.ts';
 
-/** Whose sockets are looked for where. */
+/** Scope of the search for sockets. */
 export interface StaleSocketsOptions {
   readonly ipFamily: IpFamily;
-  /** The maps at this moment: they are exchanged when they grow. */
+  /** The current maps. Growth replaces them. */
   readonly maps: () => Pick<MapSet, 'flows'>;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Which namespaces to visit, undefined for a pause; default: all of this machine. */
+  /** Namespaces to visit, undefined for a pause; default: all of this machine. */
   readonly namespaces?: () => Iterable<NetworkNamespace | undefined>;
 }
 
-/** What one sweep did. */
+/** Result of one sweep. */
 export interface SweepResult {
   readonly destroyed: number;
-  /** How many namespaces were visited; none where no socket was led to an endpoint that is gone. */
+  /** Number of visited namespaces; 0 if no socket was connected to a deleted endpoint. */
   readonly visited: number;
 }
 
-/** For so long the event loop waits at most, but for one system call. */
+/** Maximum time for which the event loop is blocked, apart from one system call. */
 const maxSlice: Millis = millis(4);
 /**
- * Sockets are looked for once more after this: one whose connect() was under way while the endpoint went may have been listed before
- * it was connected.
+ * Delay of the second sweep: a socket whose connect() ran while the endpoint was deleted may have been listed before it was
+ * connected.
  */
 const secondLook: Millis = seconds(1);
 
 /**
- * Destroys connected UDP sockets whose endpoint is gone, so that their processes notice and connect anew, as kube-proxy's conntrack
- * clean-up makes them. Only those that programs led there: what connects to a pod's own address is nobody's business. TCP sockets
- * find out by themselves.
+ * Destroys connected UDP sockets of deleted endpoints, so that their processes connect again, as kube-proxy's conntrack clean-up makes
+ * them. Only sockets that programs connected there, not those connected to a pod's own address. TCP sockets fail without
+ * help.
  */
 export class StaleSockets {
   readonly #options: StaleSocketsOptions;
   #noted: GoneEndpoint[] = [];
   /** Resolved when some are noted. */
   #wake = Promise.withResolvers<void>();
-  /** What was not possible is warned of once. */
+  /** A warning was logged; further failures are logged at debug. */
   #hasWarned = false;
 
   constructor(options: StaleSocketsOptions) {
     this.#options = options;
   }
 
-  /** To be called when a change was written that no longer names these endpoints. What `run` does about it comes later. */
+  /** Call after writing a change that deletes these endpoints. `run` handles them later. */
   note(gone: readonly GoneEndpoint[]): void {
     if (gone.length === 0) return;
     this.#noted.push(...gone);
     this.#wake.resolve();
   }
 
-  /** Sweeps whenever endpoints are noted, and a second later again, until aborted. */
+  /** Sweeps after each `note`, and again a second later, until aborted. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     let again: readonly GoneEndpoint[] = [];
@@ -120,17 +120,17 @@ export class StaleSockets {
       const { destroyed, visited } = await this.sweep(gone, signal);
       if (visited === 0) return;
       const duration = clock.monotonic() - start;
-      logger.debug('UDP sockets of endpoints that are gone destroyed', { ipFamily, destroyed, visited, duration });
+      logger.debug('UDP sockets of deleted endpoints destroyed', { ipFamily, destroyed, visited, duration });
     } catch (error) {
       if (!(error instanceof HostError)) throw error;
       const log = this.#hasWarned ? logger.debug : logger.warn;
       this.#hasWarned = true;
-      const text = 'connected UDP sockets stay with endpoints that are gone until their processes connect anew';
+      const text = 'connected UDP sockets stay with deleted endpoints until their processes connect again';
       log.call(logger, text, { ipFamily, error });
     }
   }
 
-  /** How many were destroyed. Takes those that were found out of `flows`. */
+  /** Returns the number of destroyed sockets. Deletes the found ones from `flows`. */
   #sweepNamespace({ path }: NetworkNamespace, flows: StaleFlows): number {
     using socket = openIn(path);
     if (socket === undefined) return 0;
@@ -150,10 +150,10 @@ function leadsTo(socket: ConnectedSocket, flow: StaleFlow): boolean {
   return port === flow.port && Buffer.compare(address, flow.address) === 0;
 }
 
-/** EINVAL: the file below which a namespace was mounted; runtimes that were killed leave such behind. */
+/** EINVAL: a plain file at which no namespace is mounted; killed runtimes leave such files. */
 const vanished: ReadonlySet<number> = new Set([constants.errno.ENOENT, constants.errno.ESRCH, constants.errno.EINVAL]);
 
-/** Undefined when the namespace went. */
+/** Undefined when the namespace was deleted. */
 function openIn(netns: string): NetlinkSocket | undefined {
   try {
     return openNetlinkSocket({ protocol: 'sockDiag', netns });

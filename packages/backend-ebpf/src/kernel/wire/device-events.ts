@@ -4,10 +4,10 @@ import { isReceiveLoss, type NetlinkSocket, openNetlinkSocket, readMessages } fr
 const groups: readonly number[] = [1, 5, 9, 7, 11];
 /** RTM_NEWROUTE and RTM_DELROUTE. */
 const routeMessages: ReadonlySet<number> = new Set([24, 25]);
-/** Where `struct rtmsg` has the length of the destination's prefix. */
+/** Offset of the destination's prefix length in `struct rtmsg`. */
 const prefixLengthOffset = 1;
 
-/** Tells whether devices, addresses or default routes of a network namespace may have changed. */
+/** Detects possible changes of devices, addresses or default routes of a network namespace. */
 export class DeviceEvents implements Disposable {
   readonly #socket: NetlinkSocket;
   readonly #buffer = new Uint8Array(1 << 16);
@@ -17,7 +17,7 @@ export class DeviceEvents implements Disposable {
     this.#socket = openNetlinkSocket({ protocol: 'route', groups, ...(netns === undefined ? {} : { netns }) });
   }
 
-  /** Since the last call. Never waits. */
+  /** Whether something may have changed since the last call. Never waits. */
   hasChanged(): boolean {
     let hasChanged = false;
     for (;;) {
@@ -27,7 +27,7 @@ export class DeviceEvents implements Disposable {
         hasChanged ||= matters(this.#buffer.subarray(0, length));
       } catch (error) {
         if (!isReceiveLoss(error)) throw error;
-        hasChanged = true; // what it was is lost
+        hasChanged = true; // the lost event may be a change
       }
     }
   }
@@ -37,7 +37,7 @@ export class DeviceEvents implements Disposable {
   }
 }
 
-/** Routes come and go with pods; of them only default ones tell an uplink. */
+/** Each pod adds and removes routes; only default routes concern uplinks. */
 function matters(datagram: Uint8Array): boolean {
   for (const { type, start } of readMessages(datagram)) {
     if (!routeMessages.has(type) || datagram[start + prefixLengthOffset] === 0) return true;

@@ -4,25 +4,25 @@ import { bytesOf } from '../../render/address-words.ts';
 import { isInCidr } from '../../render/settings/address-bytes.ts';
 import type { MapElement } from '../small-map.ts';
 
-/** What of a network namespace decides where the program is attached and as whom packets are masqueraded. */
+/** State of a network namespace that decides which devices get the program, and the masquerade addresses. */
 export interface Network {
   readonly devices: readonly Device[];
   /** Of one family, in the kernel's order. */
   readonly addresses: readonly DeviceAddress[];
-  /** The device that leads to the rest of the world; undefined where none does. */
+  /** Device of the default route; undefined without one. */
   readonly defaultDevice: number | undefined;
 }
 
 /**
- * Far away, and nobody's neighbour: what is asked for to learn where the default route leads. Listing routes instead could mean
- * to read a million of them. Nothing is sent there.
+ * Remote addresses whose route is looked up to find the default route. Listing the routes could mean to read a million of them. No
+ * packet is sent there.
  */
 const farAway: Readonly<Record<IpFamily, Uint8Array>> = {
   IPv4: Uint8Array.of(9, 9, 9, 9),
   IPv6: Uint8Array.of(0x26, 0x20, 0, 0xfe, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xfe),
 };
 
-/** Reads it; with 500 devices that takes some 15 ms on a busy machine. Throws `HostError`. */
+/** Reads the network; takes some 15 ms for 500 devices on a busy machine. Throws `HostError`. */
 export function readNetwork(family: IpFamily, netns: string | undefined): Network {
   using socket = openNetlinkSocket({ protocol: 'route', ...(netns === undefined ? {} : { netns }) });
   const reader = new DeviceReader(socket);
@@ -43,11 +43,11 @@ export interface UplinkRule {
 /**
  * The devices that get the program, by index.
  *
- * By patterns, those that match, except loopback. Else all that hand packets to this machine's network layer, with or without an
+ * With patterns: those that match, except loopback. Otherwise all that pass packets to this machine's network layer, with or without an
  * address: hardware, VLANs, bonds, tunnels, devices of pods. Not loopback, ports of bridges and bonds, and devices by whose names pods
- * are detected: the program detects pods by their addresses. Not bridges: where they ask netfilter (`bridge-nf-call-iptables`), conntrack
- * has seen a packet before the bridge has it, and an entry made there comes a packet late. The bridge of the default route gets the
- * program with the port whose hardware address it has: that port's packets are in time.
+ * are detected: the program detects pods by their addresses. Not bridges: where they call netfilter (`bridge-nf-call-iptables`),
+ * conntrack sees a packet before the bridge's program does, and the entry would be one packet late. The bridge of the default route gets
+ * the program with the port whose hardware address it has: that port's packets are in time.
  */
 export function chooseUplinks(network: Network, { patterns, podDetector }: UplinkRule): readonly Device[] {
   const candidates = network.devices.filter(({ isLoopback }) => !isLoopback).toSorted((a, b) => a.index - b.index);
@@ -59,7 +59,7 @@ export function chooseUplinks(network: Network, { patterns, podDetector }: Uplin
   const bridge = candidates.find(({ index, kind }) => index === network.defaultDevice && kind === 'bridge');
   const isItsPort = ({ master, hardwareAddress }: Device): boolean =>
     bridge !== undefined && master === bridge.index && hardwareAddress === bridge.hardwareAddress;
-  // A routing domain (VRF) is no port's master: its devices hand packets to the network layer themselves.
+  // Devices of a routing domain (VRF) are no ports: they pass packets to the network layer themselves.
   const isPort = ({ master }: Device): boolean => master !== 0 && kinds.get(master) !== 'vrf';
   return candidates.filter(
     (one) =>
@@ -70,8 +70,8 @@ export function chooseUplinks(network: Network, { patterns, podDetector }: Uplin
 }
 
 /**
- * The bridges whose packets rules must serve, because the program would see them too late. Not those without ports, those of pods, and
- * the one that leads to the world. None where patterns name the devices.
+ * The bridges whose packets rules must serve, because the program would see them too late. Not bridges without ports, bridges of pods, and
+ * the one of the default route. None if patterns name the devices.
  */
 export function bridgesForRules(network: Network, { patterns, podDetector }: UplinkRule): readonly Device[] {
   if (patterns.length > 0) return [];
@@ -98,8 +98,8 @@ function detectsPods(detector: PodDetector, { name }: Device): boolean {
 export const anyDevice = 0;
 
 /**
- * As whom packets are masqueraded that leave by a device: its first global address, as kube-proxy does. Under `anyDevice`, for devices
- * without one: that of the default route's device, else the first of all.
+ * Masquerade address by device: its first global address, as in kube-proxy. `anyDevice`: for devices without one, that of the default
+ * route's device, otherwise the first of all.
  */
 export function masqueradeAddresses({ addresses, defaultDevice }: Network): ReadonlyMap<number, Uint8Array> {
   const found = new Map<number, Uint8Array>();

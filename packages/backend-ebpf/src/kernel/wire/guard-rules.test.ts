@@ -11,7 +11,7 @@ test('each family has chains of its own, and its own only', () => {
   for (const name of names('IPv4')) expect([isChainOf('IPv4', name), isChainOf('IPv6', name)]).toEqual([true, false]);
   for (const name of names('IPv6')) expect([isChainOf('IPv4', name), isChainOf('IPv6', name)]).toEqual([false, true]);
   expect(isChainOf('IPv4', 'birthmark4-00112233445566')).toBe(true);
-  expect(isChainOf('IPv6', 'birthmark4-00112233445566')).toBe(false); // whatever its digest ends in
+  expect(isChainOf('IPv6', 'birthmark4-00112233445566')).toBe(false); // although its digest ends in 6
 });
 
 test('rules act on the marks that they are given, and take both away', () => {

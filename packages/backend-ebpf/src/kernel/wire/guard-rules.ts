@@ -5,10 +5,10 @@ import type { WireMarks } from './marks.ts';
 /** The table, in the family `inet`. Each IP family has chains of its own in it, so that one can come and go without the other. */
 export const guardTable = 'switchyard-ebpf-guard';
 
-/** The name of the empty chain that says which rules were loaded begins so. */
+/** Prefix of the name of the empty chain that identifies the loaded rules. */
 export const birthmarkPrefix = 'birthmark';
 
-/** What chains of a family end in; that of the birthmark has it behind its prefix. */
+/** Suffix of a family's chain names; the birthmark has it after its prefix. */
 export function guardSuffix(family: IpFamily): '4' | '6' {
   return family === 'IPv4' ? '4' : '6';
 }
@@ -22,11 +22,10 @@ export function isChainOf(family: IpFamily, name: string): boolean {
 /**
  * All rules of a family. They never change while the wire program is attached.
  *
- * The chains of type nat are empty: that they are there makes the kernel do the NAT which entries ask for. `ct` in the other chain
- * is what turns conntrack on; without it entries would stay unused. That chain runs between conntrack and NAT, so that nobody's NAT
- * rules are asked about what it refuses (our own library's would drop it). A packet for a Service that conntrack sees for the
- * first time and that is not to be translated is one whose entry is gone or never was: it is reset or dropped rather than routed. Marks
- * do not leave the chain.
+ * The chains of type nat are empty: their existence makes the kernel apply the NAT of conntrack entries. `ct` in the other chain turns
+ * conntrack on; without it entries would stay unused. That chain runs between conntrack and NAT, so that no NAT rule sees the packets
+ * that it refuses (our own library's rules would drop them). A packet for a Service that is new to conntrack and has no translation has
+ * lost its entry or never had one: the chain resets or drops it, so that it is not routed. Marks do not leave the chain.
  */
 export function guardChains(family: IpFamily, marks: WireMarks): readonly ChainDescription[] {
   const suffix = guardSuffix(family);
@@ -72,12 +71,12 @@ function guardRules(family: IpFamily, { service, reject }: WireMarks): readonly 
   ];
 }
 
-/** A table with these chains: of one family, or of both. */
+/** The table with these chains, of one family or both. */
 export function guardDescription(items: readonly ChainDescription[]): TableDescription {
   return { name: guardTable, comment: 'owner: switchyard node agent; changes by others are undone', items };
 }
 
-/** The name of the chain that marks the rules as loaded. */
+/** Name of the birthmark chain. */
 export function birthmarkName(family: IpFamily, mark: string): string {
   return `${birthmarkPrefix}${guardSuffix(family)}-${mark}`;
 }

@@ -6,7 +6,7 @@ import { birthmarkName, birthmarkPrefix, guardChains, guardDescription, guardTab
 import type { WireMarks } from './marks.ts';
 import { type DumpedGuard, type GuardChain, GuardReader } from './read-guard.ts';
 
-/** Where the table is, and for whom. */
+/** Options of one family's part of the guard table. */
 export interface GuardTableOptions {
   readonly ipFamily: IpFamily;
   /** Path of the network namespace; default: the process's own. */
@@ -16,15 +16,15 @@ export interface GuardTableOptions {
 }
 
 /**
- * One family's chains in the guard table. The kernel's own words about them are digested right after they were loaded and stand in
- * the table as the name of a chain, so that any process can tell whether they are still right.
+ * One family's chains in the guard table. A digest of the kernel's own description of them, made after loading, is the name of a
+ * birthmark chain in the table. So any process can check whether the rules are unchanged.
  */
 export class GuardTable implements Disposable {
   readonly #options: GuardTableOptions;
   readonly #table: TableDescription;
-  /** Kept open: to enter a network namespace and to make a buffer costs more than to look. */
+  /** Kept open: entering a network namespace and allocating a buffer costs more than a look. */
   #open: { readonly socket: NetlinkSocket; readonly reader: GuardReader } | undefined;
-  /** The kernel's generation of rules at which ours were last seen to be right. */
+  /** The kernel's rule generation of the last successful check. */
   #rightAt: number | undefined;
 
   constructor(options: GuardTableOptions) {
@@ -32,17 +32,17 @@ export class GuardTable implements Disposable {
     this.#table = guardDescription(guardChains(options.ipFamily, options.marks));
   }
 
-  /** Loads the chains where they are not there or not right, in one transaction. Returns writes. Rejects with `HostError`. */
+  /** Loads missing or changed chains in one transaction. Returns writes. Rejects with `HostError`. */
   async ensure(signal: AbortSignal): Promise<number> {
     signal.throwIfAborted();
     const { ipFamily, logger } = this.#options;
     const before = this.#look();
     if (before.isRight) return 0;
     if (before.chains.length > 0) {
-      logger.info('the guard table is not as it was left, or by another build; it is loaded again', { ipFamily });
+      logger.info('the guard table was changed, or is of another build; it is loaded again', { ipFamily });
     }
     using writer = new TableWriter(this.#where);
-    // In a transaction of its own: the kernel takes no chains for a table that is about to wake up.
+    // In a transaction of its own: the kernel accepts no chains for a table that the same transaction wakes up.
     if (before.sleeps) writer.wake(`cannot wake up table inet ${guardTable}`, this.#table);
     writer.load({
       attempt: `cannot load table inet ${guardTable}`,
@@ -55,7 +55,7 @@ export class GuardTable implements Disposable {
     return this.#table.items.length;
   }
 
-  /** In words; empty when all is right. Costs a microsecond while nobody changes any rules. */
+  /** Descriptions of differences. Costs a microsecond while no process changes rules. */
   findFaults(): readonly string[] {
     return this.#look().isRight
       ? []
@@ -72,7 +72,7 @@ export class GuardTable implements Disposable {
     try {
       return this.#compare(this.#reader());
     } catch (error) {
-      this[Symbol.dispose](); // the rest of an answer may be in the socket
+      this[Symbol.dispose](); // the socket may hold the rest of an answer
       throw error;
     }
   }
@@ -97,7 +97,7 @@ export class GuardTable implements Disposable {
     return { isRight, sleeps, chains };
   }
 
-  /** Of the rules this build loads, and of what the kernel made of them. */
+  /** Digest of this build's rules and of the kernel's description of them. */
   #markOf(chains: readonly GuardChain[]): string {
     const hash = createHash('sha256').update(this.#table.items.flatMap(printItem).join('\n'));
     const rules = chains.filter(({ name }) => !name.startsWith(birthmarkPrefix));

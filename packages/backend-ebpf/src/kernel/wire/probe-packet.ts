@@ -2,7 +2,7 @@ import type { MapSet } from '../kernel.ts';
 import { bytesOf } from '../../render/address-words.ts';
 import { actions, endpointFlags, frontendScopes, offsetOf, sizeOf } from '../../render/layouts.ts';
 
-/** 192.0.2.1:80 over TCP, which leads to 192.0.2.2:8080: addresses for documentation. */
+/** 192.0.2.1:80 over TCP, which forwards to 192.0.2.2:8080: addresses for documentation. */
 const frontend = { address: [192, 0, 2, 1], port: 80 } as const;
 const endpoint = { address: [192, 0, 2, 2], port: 8080 } as const;
 const client = { address: [192, 0, 2, 3], port: 40_000 } as const;
@@ -31,7 +31,7 @@ export function writeProbedService(maps: MapSet): void {
   maps.frontends.update(key.bytes, wordBytes(id, forAll | (cookie << 16)));
 }
 
-/** The first packet of a connection to it, Ethernet header first. Checksums are left out: nobody looks at them. */
+/** First packet of a connection to it, from the Ethernet header on. Without checksums, which the program does not read. */
 export const firstPacket: Uint8Array = Uint8Array.from(
   [
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x08, 0x00],
@@ -42,7 +42,7 @@ export const firstPacket: Uint8Array = Uint8Array.from(
   ].flat(),
 );
 
-/** A record of zeros, but for an address in front. */
+/** A record of zeros that begins with an address. */
 function record(
   name: 'endpoint' | 'service' | 'frontend_key',
   address: readonly number[],

@@ -17,9 +17,9 @@ import { guardChains, guardDescription } from './guard-rules.ts';
 import { defaultWireMarks } from './marks.ts';
 import { firstPacket, writeProbedService } from './probe-packet.ts';
 
-/** Whom to ask. */
+/** Options of the probe. */
 export interface WireProbe {
-  /** Of the compiled program; default: that of this build. */
+  /** Path of the compiled program; default: this build's. */
   readonly object?: string;
   /** Opens the trial of the rules; default: one of this machine. */
   readonly openTrial?: typeof openRuleTrial;
@@ -34,10 +34,10 @@ const contextLength = 192;
 const markOffset = 8;
 
 /**
- * Why this machine cannot lead packets from outside to endpoints by conntrack entries, in words for the operator; empty when it can.
- * The probe does it without an effect on the node: in network namespaces that end with the probe. The guard table is loaded into one (which
- * also loads the modules for conntrack and NAT), then the program, and in another namespace a packet is given to it, for which it makes
- * an entry. Some 100 ms. Where no namespace can be made, that the program loads has to do. Runs no program of the machine.
+ * Reasons for operators why this machine cannot forward packets from outside by conntrack entries; empty if it can. The probe has no
+ * effect on the node: it uses network namespaces that end with it. It loads the guard table into one (which also loads the modules for
+ * conntrack and NAT), then loads the program, and passes it a packet in another namespace, for which it must make an entry. Takes some
+ * 100 ms. If no namespace can be made, it is enough that the program loads. Runs no program of the machine.
  */
 export async function probeWire(probe: WireProbe, signal: AbortSignal): Promise<readonly string[]> {
   const rules = await rulesFault(probe, signal);
@@ -84,7 +84,7 @@ function entryFault(object: BpfObject, netns: string): string | undefined {
   return `the kernel makes no conntrack entry with NAT for the wire program: ${seen}`;
 }
 
-/** Undefined also where no namespace can be made. */
+/** Undefined also if no namespace can be made. */
 async function inNamespace(
   work: (netns: string) => string | undefined,
   signal: AbortSignal,

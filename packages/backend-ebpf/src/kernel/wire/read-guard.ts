@@ -12,17 +12,17 @@ import {
   type WriteBody,
 } from '@switchyard/native';
 
-/** The guard table as it is. */
+/** The guard table in the kernel. */
 export interface DumpedGuard {
-  /** It does nothing, as somebody said `flags dormant`. */
+  /** The table is inactive (`flags dormant`). */
   readonly sleeps: boolean;
   readonly chains: readonly GuardChain[];
 }
 
-/** One chain of the guard table with its rules, as the kernel tells them. */
+/** One chain of the guard table with its rules, as the kernel describes them. */
 export interface GuardChain {
   readonly name: string;
-  /** Hook, policy, type and rules, digested. Counters and handles are not in it. */
+  /** Digest of hook, policy, type and rules, without counters and handles. */
   readonly digest: string;
 }
 
@@ -41,7 +41,7 @@ const headerLength = 4;
 
 const texts: AskerTexts = { attempt: 'cannot read the rules of the kernel', code: 'ebpf.guard' };
 
-/** Reads what nftables holds over a socket that nobody else uses. Throws `HostError` and `NativeError`. */
+/** Reads rules of nftables over a socket of its own. Throws `HostError` and `NativeError`. */
 export class GuardReader {
   readonly #asker: NetlinkAsker;
 
@@ -49,13 +49,13 @@ export class GuardReader {
     this.#asker = new NetlinkAsker(socket, texts);
   }
 
-  /** A number that grows with every change of any table of the network namespace. */
+  /** Number of the rule generation, which grows with each change of any table of the network namespace. */
   generation(): number {
     const read = numberOf(generationId);
     return this.#asker.get(requests.getGeneration, header, { read }) ?? 0;
   }
 
-  /** Undefined when there is no such table. */
+  /** Undefined without such a table. */
   read(table: string): DumpedGuard | undefined {
     const flags = this.#tableFlags(table);
     if (flags === undefined) return undefined;
@@ -87,7 +87,7 @@ export class GuardReader {
     return this.#asker.get(requests.getTable, named(tableAttributes.name, table), { read, isAbsent });
   }
 
-  /** Each item without its message's header. */
+  /** Items without their message headers. */
   #dump(type: number, table: string): readonly Uint8Array[] {
     return this.#asker.dump(type, named(chainAttributes.table, table), (bytes, { start, end }) =>
       bytes.slice(start, end),
@@ -104,7 +104,7 @@ function named(attribute: number, name: string): WriteBody {
   };
 }
 
-/** Reads a number; 0 where it is not told. */
+/** Reads a number; 0 if the attribute is absent. */
 function numberOf(attribute: number): (bytes: Uint8Array, message: NetlinkMessage) => number {
   return (bytes, { start, end }) => {
     const found = [...readAttributes(bytes, start + headerLength, end)].find(({ type }) => type === attribute);
@@ -112,7 +112,7 @@ function numberOf(attribute: number): (bytes: Uint8Array, message: NetlinkMessag
   };
 }
 
-/** Empty where it is not told. */
+/** Empty if the attribute is absent. */
 function textOf(bytes: Uint8Array, attributes: readonly NetlinkAttribute[], wanted: number): string {
   const found = attributes.find(({ type }) => type === wanted);
   return found === undefined ? '' : readText(bytes, found.start, found.end);

@@ -8,7 +8,7 @@ import { guardTable, isChainOf } from './guard-rules.ts';
 import { detachPinned } from '../programs/cgroup-hooks.ts';
 import { filterPriorities, pinPrefix } from './uplink-programs.ts';
 
-/** Where the wire path may have left something. */
+/** Place of the wire path's programs, pins and chains. */
 export interface RemovalPlace {
   readonly ipFamily: IpFamily;
   readonly netns?: string;
@@ -17,8 +17,9 @@ export interface RemovalPlace {
 }
 
 /**
- * Takes away one family's programs and then its chains, whichever process or build made them. Needs neither maps nor libbpf:
- * taking the pin of a link away detaches it a moment later, unless somebody else holds it. In words; nothing for nothing. Rejects with `HostError`.
+ * Removes one family's programs and then its chains, of any process or build. Needs neither maps nor libbpf: removing the pin of a link
+ * detaches it a moment later, unless another process holds it. Returns descriptions of what it removed. Rejects with
+ * `HostError`.
  */
 export async function removeWire(place: RemovalPlace, signal: AbortSignal): Promise<readonly string[]> {
   signal.throwIfAborted();
@@ -41,13 +42,13 @@ function removePins({ pinFolder, ipFamily, logger }: RemovalPlace): readonly str
   return programsText(ipFamily, pins.length);
 }
 
-/** Nodes with many pods have many. */
+/** One description for all devices, because nodes with many pods have many. */
 function programsText(ipFamily: IpFamily, count: number): readonly string[] {
   if (count === 0) return [];
   return [`the wire program for ${ipFamily} on ${count} network device${count === 1 ? '' : 's'}`];
 }
 
-/** Of kernels without tcx. */
+/** Removes the filters of kernels without tcx. */
 function removeFilters({ ipFamily, netns, logger }: RemovalPlace): readonly string[] {
   const where = { priority: filterPriorities[ipFamily], ...(netns === undefined ? {} : { netns }) };
   try {
@@ -71,7 +72,7 @@ function removeChains({ ipFamily, netns }: RemovalPlace): readonly string[] {
   if (ours.length === 0) return [];
   using writer = new TableWriter({ netns });
   writer.removeChains(`cannot remove chains of ${ipFamily} from table inet ${guardTable}`, guardTable, ours);
-  // The other family may have gone at the same moment, and taken us for the last.
+  // Both families may be removed at the same moment, and then neither sees itself as the last.
   if (listChains(place).length === 0) deleteTable(place);
   return [`chains of ${ipFamily} in nftables table inet ${guardTable}`];
 }

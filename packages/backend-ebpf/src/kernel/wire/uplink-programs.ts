@@ -20,7 +20,7 @@ import {
 import { detachPinned } from '../programs/cgroup-hooks.ts';
 import { isSameProgram } from '../programs/same-program.ts';
 
-/** Where programs are attached, and where links are pinned. */
+/** Place of the programs and of the pinned links. */
 export interface UplinkOptions {
   readonly ipFamily: IpFamily;
   /** Path of the network namespace of the uplinks; default: the process's own. */
@@ -32,36 +32,36 @@ export interface UplinkOptions {
   readonly mechanism?: TcMechanism;
 }
 
-/** Pins of the wire program begin so; the device's number follows. (Names in bpffs may not hold dots, those of devices may.) */
+/** Prefix of the wire program's pins; the device's number follows. (Device names may have dots, names in bpffs may not.) */
 export const pinPrefix = 'lb_in-';
 
-/** Places of filters on kernels without tcx: one per family, so that they do not take each other's. */
+/** Priorities of filters on kernels without tcx: one per family, so that they do not replace each other. */
 export const filterPriorities: Readonly<Record<IpFamily, number>> = { IPv4: 0x5374, IPv6: 0x5376 };
 
 /**
- * A node with many pods has hundreds of devices, and each costs system calls. So a look for faults asks about the first devices, which
- * are mostly hardware, and as many of the others, the next ones each time.
+ * Number of first devices, which are mostly hardware, that each look for faults checks, and of other devices, in turn. A node with many
+ * pods has hundreds of devices, and each costs system calls.
  */
 const devicesPerLook = 8;
 
 interface Attached {
   readonly device: Device;
   readonly link: BpfLink | TcLink;
-  /** The program that the link had when it was put there. */
+  /** The program that the link had after the last `put`. */
   readonly programId: number;
 }
 
-/** The wire program on each uplink. Links are pinned, so that they outlive the process and the next one finds them. */
+/** The wire program on each uplink. Links are pinned, so that they outlive the process and the next one adopts them. */
 export class UplinkPrograms implements Disposable {
   readonly #options: UplinkOptions;
   readonly #attached = new Map<number, Attached>();
-  /** Filters of an earlier process are found by looking at each device: once. */
+  /** Each device was searched once for a filter of an earlier process. */
   #hasSwept = false;
   #compared: { readonly id: number; readonly wanted: number; readonly isSame: boolean } | undefined;
-  /** Names of devices that got a program and are not in the log yet. */
+  /** Names of devices with a new program that are not logged yet. */
   readonly #fresh: string[] = [];
   #hasLogged = false;
-  /** Where the next look for faults begins among the devices after the first ones. */
+  /** Start of the next look for faults among the devices after the first ones. */
   #looked = devicesPerLook;
 
   constructor(options: UplinkOptions) {
@@ -85,18 +85,18 @@ export class UplinkPrograms implements Disposable {
         writes += this.#putOn(program, device);
       } catch (error) {
         if (!(error instanceof NativeError)) throw error;
-        if (error.errno !== constants.errno.ENODEV) errors.push(error); // it has gone meanwhile
+        if (error.errno !== constants.errno.ENODEV) errors.push(error); // ENODEV: the device was deleted
       }
     }
     this.#logFresh();
-    const [first] = errors; // the rest has been done
+    const [first] = errors; // thrown after all other devices have the program
     if (first !== undefined) throw first;
     return writes + this.#sweepFilters(all);
   }
 
   /**
-   * Differences of these devices from what `put` left, in words. Asks the kernel about some of them: see `devicesPerLook`. The
-   * kernel detaches programs of a device that it deletes, before it sends notice: `readDevices` then shows that the device has gone.
+   * Descriptions of differences from the last `put`. Checks some of the devices: see `devicesPerLook`. The kernel detaches the programs of
+   * a deleted device before it sends an event: `readDevices` then shows that the device does not exist.
    */
   findFaults(uplinks: readonly Device[], readDevices: () => readonly Device[]): readonly string[] {
     const faults = this.#faultsOf(uplinks);
@@ -147,7 +147,7 @@ export class UplinkPrograms implements Disposable {
     return this.#pin(link, device) && known !== undefined ? writes + 1 : writes;
   }
 
-  /** Links of an earlier process have the same program on all devices: the last answer is kept. */
+  /** Keeps the last result, because links of an earlier process have the same program on all devices. */
   #isSame(id: number, program: BpfProgram): boolean {
     if (id === program.id) return true;
     const { id: wanted } = program;
@@ -163,7 +163,7 @@ export class UplinkPrograms implements Disposable {
     return link;
   }
 
-  /** Once at a start with all names; later devices are mostly those of new pods. */
+  /** Logs all names once at the start; later devices are mostly those of new pods. */
   #logFresh(): void {
     const { ipFamily, logger } = this.#options;
     const devices = this.#fresh.splice(0);
@@ -185,9 +185,9 @@ export class UplinkPrograms implements Disposable {
     return undefined;
   }
 
-  /** Whether it was not pinned before. */
+  /** Pins a link and returns whether it was not pinned before. */
   #pin(link: BpfLink, device: Device): boolean {
-    if (isFilter(link)) return false; // it needs none
+    if (isFilter(link)) return false; // a filter needs no pin
     const path = this.#pinOf(device.index);
     using pinned = openPinnedLink(path);
     if (pinned?.id === link.id) return false;
@@ -195,7 +195,7 @@ export class UplinkPrograms implements Disposable {
     return true;
   }
 
-  /** Lets go of devices that are no uplinks, or are gone. */
+  /** Detaches and unpins the programs of devices that are no uplinks any more, or were deleted. */
   #forget(uplinks: readonly Device[]): number {
     const wanted = new Set(uplinks.map(({ index }) => index));
     let writes = 0;
@@ -214,7 +214,7 @@ export class UplinkPrograms implements Disposable {
     return writes;
   }
 
-  /** On kernels without links: no pin tells of the filter on a device that was an uplink for an earlier process. */
+  /** On kernels without tcx links: removes filters from devices that were uplinks of an earlier process, which have no pin. */
   #sweepFilters(all: readonly Device[]): number {
     if (this.#hasSwept || ![...this.#attached.values()].some(({ link }) => isFilter(link))) return 0;
     const others = all.filter(({ index }) => !this.#attached.has(index));
@@ -233,7 +233,7 @@ export class UplinkPrograms implements Disposable {
   }
 }
 
-/** Whether it is a filter of clsact rather than a link; such a one cannot be pinned. */
+/** Whether it is a clsact filter, which cannot be pinned, and no link. */
 function isFilter(link: BpfLink | TcLink): boolean {
   return 'mechanism' in link && link.mechanism === 'clsact';
 }
@@ -242,7 +242,7 @@ function isAttached(link: BpfLink | TcLink, device: Device): boolean {
   return stateOf(link, device).isAttached;
 }
 
-/** Asks the kernel once. */
+/** Reads the state from the kernel with one request. */
 function stateOf(
   link: BpfLink | TcLink,
   { index }: Device,

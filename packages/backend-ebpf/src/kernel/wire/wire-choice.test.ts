@@ -38,9 +38,9 @@ test.each<[sentence: string, asked: Asked, kernel: Kernel, kind: string, why: Re
     /^the kernel lacks conn/,
   ],
   ['by rules where programs load but make no entry', auto, { refuses: [refused] }, 'nftables', /^the kernel makes no/],
-  ['by rules where asked for', { ...auto, northSouth: 'nftables' }, {}, 'nftables', /^as asked for$/],
+  ['by rules where configured', { ...auto, northSouth: 'nftables' }, {}, 'nftables', /^as configured$/],
   ['by rules where pods need them anyway', { ...auto, socketLb: 'host' }, {}, 'nftables', /^pods are served by rules$/],
-  ['by programs where nothing else is asked for', tc, { refuses: [refused] }, 'tc', /^as asked for$/],
+  ['by programs where configured', tc, { refuses: [refused] }, 'tc', /^as configured$/],
 ])('what comes from outside is forwarded %s', async (_, asked, found, kind, why) => {
   const choice = await chooseWire(asked, signal, kernel(found));
   expect(choice).toEqual({ kind, why: expect.stringMatching(why) });
@@ -63,7 +63,7 @@ test.each<[sentence: string, asked: Asked, kernel: Kernel, faults: readonly RegE
   expect(reasons).toEqual(faults.map((fault) => expect.stringMatching(fault)));
 });
 
-test('the kernel is asked once for all who ask, and again where that failed', async () => {
+test('one probe serves all callers, and runs again after a failure', async () => {
   let asked = 0;
   const ask = askedOnce(async () => {
     asked++;

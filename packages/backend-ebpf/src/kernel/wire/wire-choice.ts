@@ -4,13 +4,13 @@ import type { EbpfHost } from '../host.ts';
 import { missingAbilities, type Need } from '../missing-abilities.ts';
 import { probeWire } from './probe-wire.ts';
 
-/** Who forwards what comes from outside: programs or rules, and why, in words. */
+/** Decision whether programs or rules forward traffic from outside, with its reason. */
 export interface WireChoice {
   readonly kind: 'tc' | 'nftables';
   readonly why: string;
 }
 
-/** Whom to ask what the kernel can; tests have their own. */
+/** Probes of the kernel; tests have their own. */
 export interface WireAbilities {
   /** Throws `NativeMissingError`. */
   probe(): BpfProbe;
@@ -30,8 +30,8 @@ const wireNeeds: readonly Need[] = [
 const instead = 'use --switchyard-ebpf-north-south=auto or nftables';
 
 /**
- * Who forwards what comes from outside, as the host asks for it and the kernel can. Where only the host's own sockets are served,
- * rules have to be there for all pods, and so they are for the outside as well. Rejects with `HostError` where it cannot be found out.
+ * Decides whether programs or rules forward traffic from outside, by the host's settings and the kernel's abilities. If only the host's
+ * own sockets are served, rules must serve all pods, and so they also serve the outside. Rejects with `HostError` if a probe fails.
  */
 export async function chooseWire(
   host: WireHost,
@@ -39,17 +39,17 @@ export async function chooseWire(
   abilities: WireAbilities = linux,
 ): Promise<WireChoice> {
   const { northSouth, socketLb } = host;
-  if (northSouth === 'nftables') return { kind: 'nftables', why: 'as asked for' };
+  if (northSouth === 'nftables') return { kind: 'nftables', why: 'as configured' };
   if (socketLb === 'host') return { kind: 'nftables', why: 'pods are served by rules' };
-  if (northSouth === 'tc') return { kind: 'tc', why: 'as asked for' };
+  if (northSouth === 'tc') return { kind: 'tc', why: 'as configured' };
   const lacks = await lacksOf(signal, abilities);
   if (lacks.length > 0) return { kind: 'nftables', why: lacks.join('; ') };
   return { kind: 'tc', why: 'the kernel took the guard table and the program, and made an entry for it' };
 }
 
 /**
- * Why programs cannot forward what comes from outside although the host asks for nothing else. With `auto` there is no such reason, but
- * it is found out all the same, so that `chooseWire` need not wait for it.
+ * Reasons why programs cannot forward traffic from outside although the host requires it. Empty with `auto`, but the probe runs then too,
+ * so that `chooseWire` does not wait for it.
  */
 export async function wireFaults(
   { northSouth, socketLb }: WireHost,
@@ -77,7 +77,7 @@ async function lacksOf(signal: AbortSignal, abilities: WireAbilities): Promise<r
   return lacks.length > 0 ? lacks : abilities.probeWire(signal);
 }
 
-/** Asks `probe` once, however many ask at the same time; not what could not be found out. */
+/** Runs `probe` once for all callers and keeps its result. A probe that fails runs again for the next caller. */
 export function askedOnce(probe: WireAbilities['probeWire']): WireAbilities['probeWire'] {
   let known: Promise<readonly string[]> | undefined;
   return async (signal) => {
@@ -85,7 +85,7 @@ export function askedOnce(probe: WireAbilities['probeWire']): WireAbilities['pro
       try {
         return await known;
       } catch {
-        signal.throwIfAborted(); // else: whoever asked gave up, or could not ask
+        signal.throwIfAborted(); // else: the other caller was aborted, or its probe failed
       }
     }
     const answer = probe(signal);

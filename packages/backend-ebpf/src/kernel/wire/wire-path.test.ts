@@ -19,7 +19,7 @@ function unusedWire(clock: ManualClock, more: Partial<WirePathOptions> = {}): Wi
   return new WirePath({ ...place, clock, maps, isUsed: async () => false, ...more });
 }
 
-test('a wire that nobody uses wakes nobody, and is followed once it is there', async () => {
+test('an unused wire does not wake up, and is followed once it is used', async () => {
   const clock = new ManualClock();
   await using wire = unusedWire(clock);
   const stop = new AbortController();
@@ -33,7 +33,7 @@ test('a wire that nobody uses wakes nobody, and is followed once it is there', a
   await expect(followed).resolves.toBeUndefined();
 });
 
-test('who waits for a wire stops waiting when told to', async () => {
+test('waiting for the first use ends when it is aborted', async () => {
   await using wire = unusedWire(new ManualClock());
   const stop = new AbortController();
   const followed = wire.follow(stop.signal);

@@ -27,38 +27,38 @@ import { checkMarks, defaultWireMarks, type WireMarks } from './marks.ts';
 import { removeWire } from './remove-wire.ts';
 import { type UplinkOptions, UplinkPrograms } from './uplink-programs.ts';
 
-/** Where the wire path is, over which maps, and who decides whether it is used. */
+/** Options of one family's wire path. */
 export interface WirePathOptions extends UplinkOptions {
-  /** They stay the caller's. */
+  /** Owned by the caller. */
   readonly maps: OpenMapSet;
   readonly clock: Clock;
   /** As `Wire.isUsed`. */
   readonly isUsed: (signal: AbortSignal) => Promise<boolean>;
-  /** Patterns of names of uplinks; empty: see `chooseUplinks`. */
+  /** Name patterns of uplinks; empty: see `chooseUplinks`. */
   readonly interfaces: readonly string[];
   readonly marks?: WireMarks;
-  /** Of the compiled program; default: that of this build. */
+  /** Path of the compiled program; default: this build's. */
   readonly object?: string;
-  /** Default: true. False: as kernels before 6.7 are, which do not tell a route's source address; for tests. */
+  /** Default: true. False, for tests: as on kernels before 6.7, which do not return a route's source address. */
   readonly asksSource?: boolean;
-  /** Default: asks the kernel. For tests. */
+  /** For tests; default: reads it from the kernel. */
   readonly read?: () => Network;
 }
 
-/** A new device has the program after as long at most, unless devices change all the time. */
+/** Maximum time until a new device has the program, unless devices change all the time. */
 const pollInterval = millis(100);
-/** Listing hundreds of devices takes milliseconds, and each pod that starts changes some: after it so many times as long is rested. */
+/** Pause after a listing, as a multiple of its duration: listing hundreds of devices takes milliseconds, and each new pod changes some. */
 const restFactor = 20;
-/** Whoever looks for faults looks again after 400 ms: what is new then must have been seen to. */
+/** Longest pause. The next look for faults is after 400 ms, and new devices must have the program by then. */
 const maxRest = millis(300);
-/** After a failure: what the kernel refused once it refuses for a while. */
+/** Pause after a failure, because the kernel will refuse the same again for a while. */
 const retryInterval = seconds(1);
 const noNetwork: Network = { devices: [], addresses: [], defaultDevice: undefined };
 
 /**
- * One family's part of what comes in from the network: the guard table, the program on every uplink, and as whom packets are
- * masqueraded. Everything survives the process; a new one finds it again and changes only what is different. Calls may overlap,
- * they are done one after another. Rejects with `HostError`.
+ * One family's path for traffic from the network: the guard table, the program on every uplink, and the masquerade addresses. All of it
+ * outlives the process; the next one adopts it and writes only differences. Calls may overlap and run one after another. Rejects with
+ * `HostError`.
  */
 export class WirePath implements Wire {
   readonly ipFamily: IpFamily;
@@ -66,7 +66,7 @@ export class WirePath implements Wire {
   readonly #guard: GuardTable;
   readonly #programs: UplinkPrograms;
   readonly #marks: WireMarks;
-  /** Those that the program uses. */
+  /** Maps that the program uses. */
   #maps: MapSet | undefined;
   #object: BpfObject | undefined;
   #events: DeviceEvents | undefined;
@@ -76,11 +76,11 @@ export class WirePath implements Wire {
   #network: Network = noNetwork;
   #podDetector: PodDetector = { kind: 'none' };
   #needsRules = false;
-  /** Resolved once it is used. */
+  /** Resolved by the first `ensure`. */
   #used = Promise.withResolvers<void>();
   #last: Promise<unknown> = Promise.resolve();
 
-  /** Touches nothing yet. */
+  /** Changes nothing in the kernel. */
   constructor(options: WirePathOptions) {
     const { ipFamily, marks = defaultWireMarks } = options;
     checkMarks(marks);
@@ -100,7 +100,7 @@ export class WirePath implements Wire {
     return this.#options.isUsed(signal);
   }
 
-  /** As `Wire.needsRules`. Stays true: containers come and go with the ports of their bridge, and rules need not. */
+  /** As `Wire.needsRules`. Stays true, so that rules are not removed and added with the containers of a bridge. */
   async needsRules(podDetector: PodDetector): Promise<boolean> {
     this.#podDetector = podDetector;
     if (this.#needsRules) return true;
@@ -112,8 +112,8 @@ export class WirePath implements Wire {
   }
 
   /**
-   * Makes all of it as it should be: first the guard table, for entries are of no use without conntrack and NAT; then addresses; last
-   * the programs. Returns writes: none when nothing was missing.
+   * Brings the path up to date: first the guard table, because entries need conntrack and NAT; then addresses; last the programs. Returns
+   * writes.
    */
   ensure(signal: AbortSignal): Promise<number> {
     this.#used.resolve();
@@ -128,8 +128,8 @@ export class WirePath implements Wire {
   }
 
   /**
-   * Attaches the program to new uplinks, 100 ms after they are there (300 ms at most where there are many), until aborted; idle while it
-   * is not used. A failure is logged; `findFaults` sees it too.
+   * Attaches the program to new uplinks 100 ms after they appear (at most 300 ms with many), until aborted; idle before the first
+   * `ensure`. Logs failures; `findFaults` reports them too.
    */
   async follow(signal: AbortSignal): Promise<void> {
     const { clock, logger } = this.#options;
@@ -157,8 +157,8 @@ export class WirePath implements Wire {
   }
 
   /**
-   * What is not as `ensure` left it, in words, and a bridge that came since rules were written. Cheap: meant for twice a second. Empty
-   * before `ensure`. A change of devices or addresses that nobody has seen before is not a fault yet: it is for `follow` to see to.
+   * Descriptions of differences from the last `ensure`, and of new bridges that rules do not serve. Cheap: runs twice a second. Empty
+   * before `ensure`. A first look does not report a change of devices or addresses, which `follow` handles.
    */
   findFaults(signal: AbortSignal): Promise<readonly string[]> {
     return this.#exclusively(async () => {
@@ -169,7 +169,7 @@ export class WirePath implements Wire {
     });
   }
 
-  /** Takes programs, pins and guard table away, of whichever process. In words; nothing for nothing. Needs no maps. */
+  /** Removes programs, pins and guard table of any process. Returns descriptions of what it removed. Needs no maps. */
   remove(signal: AbortSignal): Promise<readonly string[]> {
     return this.#exclusively(async () => {
       this.#close();
@@ -198,7 +198,7 @@ export class WirePath implements Wire {
     ];
   }
 
-  /** Goes over to other maps that hold the same, as after they have grown: no packet meets neither. */
+  /** Exchanges the program for one over other maps with the same content, as after growth. Every packet meets one of the two. */
   #moveTo(maps: MapSet): number {
     const before = this.#object;
     if (before === undefined || this.#maps === maps) return 0;
@@ -206,7 +206,7 @@ export class WirePath implements Wire {
     try {
       return this.#ensureDevices(maps);
     } catch (error) {
-      this.#object ??= before; // else links are half-way; the rest is done when it is tried again
+      this.#object ??= before; // otherwise some links have the new program; the next attempt updates the rest
       throw error;
     } finally {
       if (this.#object !== before) before[Symbol.dispose]();
@@ -215,7 +215,7 @@ export class WirePath implements Wire {
 
   #ensureDevices(maps: MapSet): number {
     this.#isStale = true;
-    this.#hasNews(); // what is read now is news no more
+    this.#hasNews(); // the network that is read now includes these changes
     this.#network = this.#readNetwork();
     const wanted = this.#wanted();
     if (wanted.length === 0 && !this.#isWarned) {

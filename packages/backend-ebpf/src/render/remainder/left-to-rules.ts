@@ -12,21 +12,21 @@ export type RuleServices = SortedMap<ServicePortKey, ServiceForwarding>;
 const none: RuleServices = SortedMap.empty((service) => service.key);
 
 /**
- * What programs leave to rules of nftables: SCTP, which kernels refuse to track for programs, and frontends with source ranges,
- * because the address a socket will have is not known when it connects.
+ * Whether programs leave a frontend to rules of nftables: SCTP, which kernels refuse to track for programs, and frontends with source
+ * ranges, because a socket's address is not known when it connects.
  */
 export function isLeftToRules(service: ServiceForwarding, frontend: Frontend): boolean {
   return service.protocol === 'SCTP' || frontend.allowedSources !== 'any';
 }
 
-/** The service with only those frontends that rules carry: itself where that is all, undefined where it is none. */
+/** The service reduced to the frontends that rules carry: itself for all of them, undefined for none. */
 export function leftToRules(service: ServiceForwarding): ServiceForwarding | undefined {
   const isLeft = (frontend: Frontend): boolean => isLeftToRules(service, frontend);
   if (!service.frontends.some(isLeft)) return undefined;
   return service.frontends.every(isLeft) ? service : { ...service, frontends: service.frontends.filter(isLeft) };
 }
 
-/** What rules carry of all services of a table. */
+/** The part of a table's services that rules carry. */
 export function ruleServicesOf(services: Iterable<ServiceForwarding>): RuleServices {
   const left: ServiceForwarding[] = [];
   for (const service of services) {
@@ -36,7 +36,7 @@ export function ruleServicesOf(services: Iterable<ServiceForwarding>): RuleServi
   return none.with(left, []);
 }
 
-/** The table with these services; its health checks and settings stay. */
+/** Replaces the services of a table; its health checks and settings stay. */
 export function withServices(table: ForwardingTable, services: RuleServices): ForwardingTable {
   return { ...table, services };
 }

@@ -45,7 +45,7 @@ test.each<[string, Specs, readonly string[]]>([
 test.each<[string, Specs, Specs, unknown, unknown]>([
   ['nothing to carry', none, open, 'nothing', { has: [], upserted: [], removed: [] }],
   [
-    'a new service with source ranges comes after the maps, for nobody carries it so far',
+    'a new service with source ranges comes after the maps, because neither carries it so far',
     none,
     ranged,
     'nothing',
@@ -73,7 +73,7 @@ test.each<[string, Specs, Specs, unknown, unknown]>([
     { has: [`${rulesA} ${lbB}:80`], upserted: [`${rulesA} ${lbB}:80`], removed: [] },
   ],
   [
-    'a service that is gone leaves the rules after the maps',
+    'a deleted service leaves the rules after the maps',
     sctp,
     none,
     'nothing',

@@ -3,36 +3,36 @@ import { leftToRules, type RuleServices, ruleServicesOf, withServices } from './
 
 /** A change of the rules. */
 export interface RulesStep {
-  /** With `services` as all its services. */
+  /** The table, whose services are `services`. */
   readonly table: ForwardingTable;
   readonly services: RuleServices;
   readonly delta: TableDelta;
 }
 
-/** How rules follow the maps. */
+/** Changes of the rules before and after a change of the maps. */
 export interface RulesPlan {
-  /** To be written before the maps: what programs are about to let pass is there already. Absent where they let nothing more pass. */
+  /** Written before the maps: rules for traffic that programs are about to pass. Absent without any. */
   readonly before: RulesStep | undefined;
-  /** To be written after the maps. */
+  /** Written after the maps. */
   readonly after: RulesStep;
 }
 
-/** What the kernel has. */
+/** The applied table. */
 export interface AppliedTable {
   readonly table: ForwardingTable;
-  /** What of it rules carry. */
+  /** Services that rules carry. */
   readonly services: RuleServices;
 }
 
-/** All of a table that rules carry, in an empty kernel or one that nobody remembers. */
+/** All that rules carry of a table, for a kernel without a record. */
 export function wholeRules(table: ForwardingTable): Omit<RulesStep, 'delta'> {
   const services = ruleServicesOf(table.services.values());
   return { table: withServices(table, services), services };
 }
 
 /**
- * The changes of the rules that belong to a change of the table. A frontend that moves between programs and rules is carried by at
- * least one of them at every moment: rules have it before programs let it pass, and keep it until programs take it.
+ * Plans the changes of the rules for a change of the table. A frontend that moves between programs and rules is carried by at least one
+ * of them at every moment: rules have it before programs pass it, and keep it until programs carry it.
  */
 export function planRules(applied: AppliedTable, table: ForwardingTable, delta: TableDelta): RulesPlan {
   const upserted: ServiceForwarding[] = [];
@@ -58,19 +58,20 @@ export function planRules(applied: AppliedTable, table: ForwardingTable, delta: 
 }
 
 interface Move {
-  /** As it will be. */
+  /** Wanted service. */
   readonly service: ServiceForwarding;
-  /** What rules will carry of it. */
+  /** Its part that rules will carry. */
   readonly left: ServiceForwarding;
-  /** What rules carry of it now. */
+  /** Its part that rules carry now. */
   readonly before: ServiceForwarding | undefined;
-  /** As it is now. */
+  /** Applied service. */
   readonly old: ServiceForwarding | undefined;
 }
 
 /**
- * The service as rules must have it while programs change: what they have now and is still wanted, and what programs are about to
- * leave to them. Nothing that is new altogether: another Service may have had it a moment ago. Undefined where nothing comes from programs.
+ * The service as rules must have it while programs change: frontends that rules carry now and that are still wanted, and those that
+ * programs are about to leave to them. No new frontend: another Service may have had it a moment ago. Undefined if no frontend moves from
+ * programs to rules.
  */
 function bridgeOf({ service, left, before, old }: Move): ServiceForwarding | undefined {
   const isIn = (of: ServiceForwarding | undefined, frontend: Frontend): boolean =>

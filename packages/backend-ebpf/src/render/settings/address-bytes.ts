@@ -1,6 +1,6 @@
 import { type Cidr, cidrFamilyOf, cidrLength, type IpAddress, ipToBytes, mappedBytes } from '@switchyard/core';
 
-/** Bits of `::ffff:0:0/96`, which an IPv4 prefix has more in maps. */
+/** Bits of `::ffff:0:0/96`, by which an IPv4 prefix is longer in maps. */
 const mappedBits = 96;
 
 /** An address as maps have it: 16 bytes, IPv4 as ::ffff:a.b.c.d. */
@@ -13,7 +13,7 @@ export function firstAddressBytes(cidr: Cidr): Uint8Array {
   return addressBytes(cidr.slice(0, cidr.indexOf('/')) as IpAddress); // canonical, as the whole is
 }
 
-/** How many of the 16 bytes' bits a CIDR fixes. */
+/** Prefix length of a CIDR within 16 bytes. */
 export function prefixBits(cidr: Cidr): number {
   return cidrLength(cidr) + (cidrFamilyOf(cidr) === 'IPv4' ? mappedBits : 0);
 }

@@ -22,7 +22,7 @@ function byteOf(words: BigUint64Array, field: 'pod_class' | 'guards' | 'guard_al
   return new Uint8Array(words.buffer)[offsetOf('configuration', field)];
 }
 
-/** What programs do with a miss: compares the guards that count. */
+/** Verdict of programs for a miss: compares the active guards. */
 function isGuarded(words: BigUint64Array, ip: string): boolean {
   const bytes = new Uint8Array(words.buffer);
   const address = addressBytes(parseIp(ip));
@@ -152,7 +152,7 @@ describe('planWrites', () => {
     expect(writes.at(-1)?.word).toBe(guardsWord);
   });
 
-  test('nonsense that somebody wrote is put right', () => {
+  test('invalid content is corrected', () => {
     const wanted = encode(['10.96.0.0/12']);
     const edited = wanted.slice();
     new Uint8Array(edited.buffer).fill(0xff, 8, 60);

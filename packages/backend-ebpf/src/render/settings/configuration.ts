@@ -2,30 +2,30 @@ import type { Cidr, Millis } from '@switchyard/core';
 import { offsetOf, sizeOf, sourceClassIndex } from '../layouts.ts';
 import { guardSize, guardSlots, offGuard, placeGuards } from './guard-slots.ts';
 
-/** What of the configuration does not come from the table. */
+/** Configuration that does not depend on the table. */
 export interface ConfigurationConstants {
   /** Cookie of the host network namespace. */
   readonly hostNetns: bigint;
-  /** How long an unconnected UDP socket keeps its endpoint; whole seconds. */
+  /** Time for which an unconnected UDP socket keeps its endpoint; whole seconds. */
   readonly udpSticky: Millis;
 }
 
-/** What of the table is in the configuration. */
+/** Configuration that depends on the table. */
 export interface ConfiguredSettings {
   readonly serviceCidrs: readonly Cidr[];
-  /** Whether pods can be told from the outside: sockets in other network namespaces are pods' then. */
+  /** Whether pods are detected: sockets in other network namespaces count as pods' then. */
   readonly hasPodDetector: boolean;
-  /** Whether a Service has a cluster IP outside of all service CIDRs: any miss may be at one then. */
+  /** Whether a Service has a cluster IP outside of all service CIDRs: any unknown destination may be one then. */
   readonly hasClusterIpsElsewhere: boolean;
 }
 
-/** The configuration is read and written in words of 8 bytes: each of them is seen old or new, never between. */
+/** The configuration is read and written in words of 8 bytes: programs see each word old or new, never mixed. */
 export const wordCount: number = sizeOf('configuration') / 8;
 const guardsAt = offsetOf('configuration', 'guard0_address');
 const firstGuardWord = guardsAt / 8;
 const wordsOfGuard = guardSize / 8;
 
-/** The wanted words, given those that are there. */
+/** Encodes the wanted words; guards keep their places in the current ones. */
 export function encodeConfiguration(
   constants: ConfigurationConstants,
   settings: ConfiguredSettings,
@@ -52,10 +52,10 @@ export interface WordWrite {
 }
 
 /**
- * The stores that lead from one configuration to another, in an order in which a program that reads between any two of them sees
- * each setting as it was or as it will be. Numbers that are read together share a word. A guard has four words: it is written where
- * no program compares, before the count or the end of another guard makes it matter. Only where there is no such place is one
- * overwritten: narrowed to a single address first, so that no mixture of two CIDRs guards what neither does.
+ * Plans the stores from one configuration to another, in an order in which a program that reads between two stores sees each setting
+ * old or new. Numbers that are read together share a word. A guard has four words: it is written to a place that no program compares,
+ * before the count makes it active. If there is no such place, a guard is overwritten: first narrowed to a single address, so that no
+ * mixture of two CIDRs guards addresses that neither guards.
  */
 export function planWrites(current: BigUint64Array, next: BigUint64Array): readonly WordWrite[] {
   const writes: WordWrite[] = [];
@@ -93,7 +93,7 @@ function storeWithCount(next: BigUint64Array, count: number, store: (word: numbe
   for (const [word, value] of words.entries()) store(word, value);
 }
 
-/** Whether any destination fits a guard, if it counts. */
+/** Whether an active guard could match a destination. */
 function isCompared(words: BigUint64Array, slot: number): boolean {
   const guard = bytesOf(words).subarray(guardsAt + slot * guardSize, guardsAt + (slot + 1) * guardSize);
   return Buffer.compare(guard, offGuard) !== 0;
@@ -109,7 +109,7 @@ function isSame(a: BigUint64Array, b: BigUint64Array, guard: number): boolean {
   return a.subarray(guard, guard + wordsOfGuard).every((value, index) => value === b[guard + index]);
 }
 
-/** Somebody may have written nonsense. */
+/** Bounded, because another process may have written any value. */
 function guardCount(words: BigUint64Array): number {
   return Math.min(bytesOf(words)[offsetOf('configuration', 'guards')] ?? 0, guardSlots);
 }

@@ -4,25 +4,25 @@ import { firstAddressBytes, maskBytes } from './address-bytes.ts';
 /** Bytes of a guard: address and mask. */
 export const guardSize = 32;
 
-/** How many service CIDRs programs compare with. */
+/** Number of service CIDRs that programs compare with. */
 export const guardSlots = 2;
 
-/** A guard that no destination fits: all bits compared, with the unspecified address. */
+/** A guard that matches no destination: all bits compared, with the unspecified address. */
 export const offGuard: Uint8Array = Uint8Array.from({ length: guardSize }, (_, index) => (index < 16 ? 0 : 0xff));
 
-/** Which service CIDRs programs compare with, and whether that is not all there is to it. */
+/** Guards for the service CIDRs. */
 export interface GuardPlan {
   /** `guardSlots` guards, one after the other. */
   readonly bytes: Uint8Array;
-  /** How many of the first ones count. */
+  /** Number of active guards. */
   readonly count: number;
-  /** Misses elsewhere may be at cluster IPs too: no service CIDR is known, or there are more than fit. */
+  /** Cluster IPs may be outside the guards: no service CIDR is known, or there are more than fit. */
   readonly isAnywhere: boolean;
 }
 
 /**
- * Places the service CIDRs. One that is there already keeps its place, and a new one gets a place that nobody reads, as long as there
- * is one: then every program sees the old one or the new one, whenever it looks. `active` are the guards in use.
+ * Assigns a place to each service CIDR. An active one keeps its place, and a new one gets a place that no program reads, if there is
+ * one: then every program sees the old or the new guard. `active`: the guards in use.
  */
 export function placeGuards(active: Uint8Array, cidrs: readonly Cidr[]): GuardPlan {
   const all = withoutCovered(cidrs);
@@ -48,7 +48,7 @@ function slotOf(active: Uint8Array, guard: Uint8Array): number | undefined {
   return undefined;
 }
 
-/** One that no program reads, else one that is not wanted any more. */
+/** A place that no program reads, otherwise that of an unwanted guard. */
 function freeSlot(slots: readonly (Uint8Array | undefined)[], active: Uint8Array): number {
   const isRead = (slot: number): boolean => {
     const guard = active.subarray(slot * guardSize, (slot + 1) * guardSize);
@@ -58,7 +58,7 @@ function freeSlot(slots: readonly (Uint8Array | undefined)[], active: Uint8Array
   return unread >= 0 ? unread : slots.indexOf(undefined);
 }
 
-/** A ServiceCIDR may lie within another. The larger ones come first: they matter most where not all fit. */
+/** CIDRs that are not within another, the larger ones first: they matter most if not all fit. */
 function withoutCovered(cidrs: readonly Cidr[]): readonly Cidr[] {
   const isCovered = (cidr: Cidr): boolean =>
     cidrs.some((other) => cidrsOverlap(cidr, other) && cidrLength(other) < cidrLength(cidr));
