@@ -80,7 +80,7 @@ static __always_inline int sy_parse(struct __sk_buff *skb, __u8 family, struct s
 {
   __be16 ports[2];
   if (skb->pkt_type != PACKET_HOST) return 0;
-  /* A tag other than the priority tag belongs to a VLAN device, which has a program of its own, or to no device of ours. */
+  /* A tag other than the priority tag belongs to a VLAN device, which has a program of its own, or is foreign. */
   if (skb->vlan_present && (skb->vlan_tci & 0x0fff) != 0) return 0;
   if (family == 4) {
     if (skb->protocol != bpf_htons(ETH_P_IP) || !sy_parse_ipv4(skb, packet)) return 0;

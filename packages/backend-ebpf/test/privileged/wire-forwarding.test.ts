@@ -211,7 +211,7 @@ describe.each(ipFamilies)('%s', (family) => {
     expect(await runClient(wire.site.lab.client, 'datagram', outer(name), 80, 8000)).toBe('true');
   });
 
-  test.each(['local', 'ranged'] as const)('a small MTU behind the node is reported to the client (%s)', async (name) => {
+  test.each(['local', 'ranged'] as const)('the client learns of a small MTU behind the node (%s)', async (name) => {
     const { lab, near } = wire.site;
     const device = await deviceTo(near.addresses[family]!);
     await wire.ip('link', 'set', device, 'mtu', '1300');

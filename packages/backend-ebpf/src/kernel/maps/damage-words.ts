@@ -35,7 +35,7 @@ export function describeFrontend(state: MapState, nameOf: NameOf, fault: Fronten
 }
 
 function ownerText(nameOf: NameOf, service: number): string {
-  return nameOf(service) ?? 'nobody';
+  return nameOf(service) ?? 'no Service';
 }
 
 /** The words of a key: see the layout of `frontend_key`. */

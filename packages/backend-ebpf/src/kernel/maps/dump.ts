@@ -33,7 +33,7 @@ export function dumpMaps(maps: MapSet): string {
   const reader = new MapReader(maps);
   const found = reader.frontends();
   const names = namesOf(found);
-  const nameOf = (service: number): string => names.get(service) ?? 'nobody';
+  const nameOf = (service: number): string => names.get(service) ?? 'no Service';
   const lines = [
     ...found.map((frontend) => frontendLine(frontend, nameOf(frontend.service))),
     ...[...names].flatMap(([service, name]) => serviceLines(reader, service, name)),
