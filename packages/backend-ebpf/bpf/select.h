@@ -186,7 +186,7 @@ static __always_inline int sy_is_still(const struct sy_frontend *frontend)
  * Reads an endpoint, if it has the flags and belongs to the service. The state is read before and after the rest: the generation differs
  * when the record was reused.
  */
-static __always_inline int sy_take(__u32 id, __u32 service, __u16 flags, struct sy_choice *choice)
+static __always_inline int sy_read_endpoint(__u32 id, __u32 service, __u16 flags, struct sy_choice *choice)
 {
   struct sy_endpoint *endpoint = bpf_map_lookup_elem(&endpoints, &id);
   if (!endpoint) return 0;
@@ -218,7 +218,7 @@ static __always_inline int sy_pinned(const struct sy_affinity_key *key, __u32 se
   __u64 seen = SY_LOAD64(pin, last_seen);
   if (now > seen && now - seen > seconds * SY_SECOND) return 0;
   __u32 generation = SY_LOAD32(pin, generation);
-  if (!sy_take(SY_LOAD32(pin, endpoint), key->service, flags, choice) || choice->generation != generation) return 0;
+  if (!sy_read_endpoint(SY_LOAD32(pin, endpoint), key->service, flags, choice) || choice->generation != generation) return 0;
   if (now > seen && now - seen > SY_SECOND) SY_STORE64(pin, last_seen, now);
   return 1;
 }
@@ -242,7 +242,7 @@ static __always_inline int sy_draw(__u64 set, __u32 random, __u32 service, struc
   __u64 reference = *(const volatile __u64 *)slot;
   SY_BETWEEN(SLOT);
   if (sy_slot_service(reference) != service) return 0;
-  return sy_take(sy_slot_endpoint(reference), service, SY_ENDPOINT_ALIVE, choice);
+  return sy_read_endpoint(sy_slot_endpoint(reference), service, SY_ENDPOINT_ALIVE, choice);
 }
 
 static __always_inline void sy_count(__u32 service, __u32 counter)
@@ -305,7 +305,7 @@ __noinline int sy_look_at(const struct sy_request *request, __u64 frontend, stru
     return SY_DROP;
   }
   look->counter = SY_COUNTER(connections);
-  if (request->kept_endpoint && sy_take(request->kept_endpoint, id, SY_ENDPOINT_ALIVE, choice) &&
+  if (request->kept_endpoint && sy_read_endpoint(request->kept_endpoint, id, SY_ENDPOINT_ALIVE, choice) &&
       choice->generation == request->kept_generation) {
     choice->is_kept = 1;
     return SY_FORWARD;

@@ -110,7 +110,7 @@ static __always_inline void sy_forget(struct bpf_sock_addr *context, const struc
 }
 
 /* Fills in the client. Returns 0 for a socket that is not served. */
-static __always_inline int sy_introduce(struct bpf_sock_addr *context, struct sy_request *request)
+static __always_inline int sy_fill_client(struct bpf_sock_addr *context, struct sy_request *request)
 {
   struct sy_configuration *settings = sy_settings();
   if (!settings) return 0;
@@ -134,7 +134,7 @@ static __always_inline __u64 sy_age(const struct sy_flow_value *flow)
 }
 
 /* Finds the endpoint of this socket's former datagrams to the frontend. A recent one is kept if it is alive. */
-static __always_inline void sy_recall(const struct sy_flow_key *key, struct sy_request *request)
+static __always_inline void sy_find_sticky(const struct sy_flow_key *key, struct sy_request *request)
 {
   struct sy_flow_value *flow = bpf_map_lookup_elem(&flows, key);
   const struct sy_configuration *settings = sy_settings();
@@ -240,11 +240,11 @@ static __always_inline int sy_send(struct bpf_sock_addr *context, int hook, int 
   /* Nothing can be sent to port 0: an application connects there to learn the source address. */
   if (verdict != SY_FOUND && is_connect && peer.port == 0 && context->protocol == IPPROTO_UDP) verdict = SY_PASS;
   if (verdict == SY_FOUND && sy_is_caller(context, &peer)) verdict = SY_PASS;
-  if (verdict != SY_PASS && !sy_introduce(context, &request)) verdict = SY_PASS;
+  if (verdict != SY_PASS && !sy_fill_client(context, &request)) verdict = SY_PASS;
   if (verdict == SY_FOUND) {
     if (!is_connect) {
       sy_name_flow(context, SY_FLOW_STICKY, &peer.address, peer.port, &sticky);
-      sy_recall(&sticky, &request);
+      sy_find_sticky(&sticky, &request);
     }
     verdict = sy_pick(&request, &frontend, &choice);
   }

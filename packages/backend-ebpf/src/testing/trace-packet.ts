@@ -131,40 +131,40 @@ function pick(look: Look, frontend: FoundFrontend, service: FoundService): reado
   const set = action === actions.local ? service.local : service.cluster;
   if (action === actions.reject || (action === actions.cluster && set.count === 0)) return [{ kind: 'reject' }];
   if (action === actions.drop || set.count === 0) return [{ kind: 'drop' }];
-  const take = (reference: EndpointReference, flags: number): PickOutcome | undefined =>
-    takeEndpoint(look, reference, { service: id, flags, masquerade });
-  const kept = request.kept === undefined ? undefined : take(request.kept, endpointFlags.alive);
+  const read = (reference: EndpointReference, flags: number): PickOutcome | undefined =>
+    readEndpoint(look, reference, { service: id, flags, masquerade });
+  const kept = request.kept === undefined ? undefined : read(request.kept, endpointFlags.alive);
   if (kept !== undefined) return [kept];
   const pin = service.affinitySeconds === 0 ? undefined : pinOf(look, id, service.affinitySeconds);
   const inSet = action === actions.local ? endpointFlags.inLocal : endpointFlags.inCluster;
-  const pinned = pin === undefined ? undefined : take(pin, endpointFlags.alive | inSet);
+  const pinned = pin === undefined ? undefined : read(pin, endpointFlags.alive | inSet);
   if (pinned !== undefined) return [pinned];
   return look.reader.endpointsOf(id, set).map((endpoint): PickOutcome => {
-    const drawn = endpoint === noId ? undefined : take({ endpoint, generation: 0 }, endpointFlags.alive);
+    const drawn = endpoint === noId ? undefined : read({ endpoint, generation: 0 }, endpointFlags.alive);
     return drawn ?? { kind: 'again' };
   });
 }
 
-interface Taking {
+interface ReadRequest {
   readonly service: number;
   readonly flags: number;
   readonly masquerade: boolean;
 }
 
 /** Generation 0: any. */
-function takeEndpoint({ reader }: Look, reference: EndpointReference, taking: Taking): PickOutcome | undefined {
+function readEndpoint({ reader }: Look, reference: EndpointReference, wanted: ReadRequest): PickOutcome | undefined {
   const record = reader.endpoint(reference.endpoint);
-  if (record === undefined || (record.flags & taking.flags) !== taking.flags) return undefined;
+  if (record === undefined || (record.flags & wanted.flags) !== wanted.flags) return undefined;
   if (reference.generation !== 0 && record.generation !== reference.generation) return undefined;
-  if (record.service !== taking.service) return undefined;
+  if (record.service !== wanted.service) return undefined;
   return {
     kind: 'forward',
     address: addressAt(record.words, record.at),
     port: portBits(record.portBits),
     endpoint: reference.endpoint,
     generation: record.generation,
-    service: taking.service,
-    masquerade: taking.masquerade,
+    service: wanted.service,
+    masquerade: wanted.masquerade,
   };
 }
 

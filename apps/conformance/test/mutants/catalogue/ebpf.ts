@@ -77,7 +77,7 @@ export const ebpfMutants: readonly Mutant[] = [
       'removed-services-stay',
       'Services that are deleted stay in the maps',
       'ebpf-nftables',
-      'for (const [placed, service] of this.#removed) this.#takeOut(placed, service);',
+      'for (const [placed, service] of this.#removed) this.#removePlaced(placed, service);',
       '',
     ],
     [

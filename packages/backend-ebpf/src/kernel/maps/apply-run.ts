@@ -111,11 +111,11 @@ export class ApplyRun {
     }
     frontends.flush();
     for (const placed of this.#added) if (placed.key !== undefined && this.failed.has(placed.key)) this.remove(placed);
-    this.#deleteGuards(undefined, guards.takeStale());
+    this.#deleteGuards(undefined, guards.drainStale());
     for (const [owner, some] of this.#unguarded) this.#deleteGuards(owner, some);
     const areSwept = sweep && this.#sweep();
     for (const { owner, service, entries } of this.#stale) frontends.delete(owner, entries, service);
-    for (const [placed, service] of this.#removed) this.#takeOut(placed, service);
+    for (const [placed, service] of this.#removed) this.#removePlaced(placed, service);
     for (const [placed, replaced] of this.#replaced) sets.finish(replaced, (id) => this.#noteGone(placed, id));
     for (const [placed, ranges] of this.#ranged) {
       if (state.sourceRanges.hasMore(placed.id, ranges)) this.#keepRanges(placed.key, placed.id, ranges);
@@ -141,13 +141,13 @@ export class ApplyRun {
   #publish(placed: Placed, forwarding: ServiceForwarding, rendered: RenderedService): void {
     const { state, sets, frontends } = this.#parts;
     const isNew = placed.id === noId;
-    const id = isNew ? this.#takeId(forwarding.key) : placed.id;
+    const id = isNew ? this.#allocateId(forwarding.key) : placed.id;
     try {
       this.#addRanges(id, forwarding.key, rendered);
       const replaced = sets.publish({ id, forwarding, rendered, isNew });
       if (replaced !== undefined) this.#replaced.push([placed, replaced]);
     } catch (error) {
-      if (isNew) this.#untake(id);
+      if (isNew) this.#freeId(id);
       throw error;
     }
     placed.id = id;
@@ -160,9 +160,9 @@ export class ApplyRun {
     }
   }
 
-  #takeId(key: ServicePortKey): number {
+  #allocateId(key: ServicePortKey): number {
     const { state } = this.#parts;
-    const id = state.serviceIds.take();
+    const id = state.serviceIds.allocate();
     if (id === noId) throw new MapFullError('services', key);
     if (!state.isUnusedService(id)) this.#resetStatistics(id);
     return id;
@@ -176,14 +176,14 @@ export class ApplyRun {
     if (before?.some((byte) => byte !== 0) === true) statistics.update(key, new Uint8Array(before.length));
   }
 
-  #untake(id: number): void {
+  #freeId(id: number): void {
     const { state } = this.#parts;
     try {
       state.sourceRanges.keepOnly(id, []);
     } catch (error) {
       if (!isExpected(error)) throw error; // the next owner of the id removes them
     }
-    state.serviceIds.untake(id);
+    state.serviceIds.free(id);
   }
 
   #addRanges(id: number, key: ServicePortKey, { sourceRanges }: RenderedService): void {
@@ -233,7 +233,7 @@ export class ApplyRun {
   }
 
   /** Removes a Service. If a frontend cannot be deleted, the Service keeps its id and sets, and the next apply tries again. */
-  #takeOut(placed: Placed, service: number): void {
+  #removePlaced(placed: Placed, service: number): void {
     const { state, sets, frontends, tracker } = this.#parts;
     if (service !== noId) {
       if (!frontends.delete(placed.key, state.frontends.entriesOf(service), service)) {

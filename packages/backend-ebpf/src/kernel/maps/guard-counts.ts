@@ -28,7 +28,7 @@ export class GuardCounts {
   }
 
   /** Returns the recorded guards and clears the record. */
-  takeStale(): readonly IpAddress[] {
+  drainStale(): readonly IpAddress[] {
     const stale = this.#stale;
     this.#stale = [];
     return stale;

@@ -7,21 +7,21 @@ import { quarantineTime } from './quarantine.ts';
 describe('IdPool', () => {
   test('begins with 1 and never gives 0', () => {
     const pool = new IdPool(new StepClock(), 4);
-    expect([pool.take(), pool.take(), pool.take(), pool.take()]).toEqual([1, 2, 3, 0]);
+    expect([pool.allocate(), pool.allocate(), pool.allocate(), pool.allocate()]).toEqual([1, 2, 3, 0]);
     expect(pool.available).toBe(0);
   });
 
   test('an id that was in use waits; one that was never published does not', () => {
     const clock = new StepClock();
     const pool = new IdPool(clock, 4);
-    for (const id of [1, 2, 3]) expect(pool.take()).toBe(id);
+    for (const id of [1, 2, 3]) expect(pool.allocate()).toBe(id);
     pool.retire(1);
     clock.step(quarantineTime - 1);
-    pool.untake(3);
-    expect([pool.take(), pool.take()]).toEqual([3, 0]);
+    pool.free(3);
+    expect([pool.allocate(), pool.allocate()]).toEqual([3, 0]);
     expect(pool.quarantined).toBe(1);
     clock.step(1);
-    expect(pool.take()).toBe(1);
+    expect(pool.allocate()).toBe(1);
   });
 
   test('recovers which ids are in use: the others below the end wait, unless they are clean', () => {
@@ -31,17 +31,17 @@ describe('IdPool', () => {
       isUsed: (id) => id === 2 || id === 4,
       isClean: (id) => id === 3,
     });
-    expect([pool.take(), pool.take(), pool.end]).toEqual([3, 6, 7]);
+    expect([pool.allocate(), pool.allocate(), pool.end]).toEqual([3, 6, 7]);
     clock.step(quarantineTime);
-    expect([pool.take(), pool.take(), pool.take()]).toEqual([1, 5, 7]);
+    expect([pool.allocate(), pool.allocate(), pool.allocate()]).toEqual([1, 5, 7]);
   });
 
   test('a larger map has more, and those that were free stay free', () => {
     const pool = new IdPool(new StepClock(), 3);
-    expect([pool.take(), pool.take(), pool.take()]).toEqual([1, 2, 0]);
-    pool.untake(1);
+    expect([pool.allocate(), pool.allocate(), pool.allocate()]).toEqual([1, 2, 0]);
+    pool.free(1);
     pool.grow(100);
-    expect([pool.take(), pool.take(), pool.available]).toEqual([1, 3, 96]);
+    expect([pool.allocate(), pool.allocate(), pool.available]).toEqual([1, 3, 96]);
   });
 });
 

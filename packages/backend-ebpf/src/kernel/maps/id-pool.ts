@@ -17,7 +17,7 @@ export interface FoundIds {
  */
 export class IdPool {
   readonly #quarantine: Quarantine;
-  readonly #untake = (id: number): void => this.untake(id);
+  readonly #freeId = (id: number): void => this.free(id);
   #returned: BitTree;
   #capacity: number;
   #end = 1;
@@ -36,7 +36,7 @@ export class IdPool {
     pool.#end = Math.min(Math.max(1, found.end), capacity);
     for (let id = 1; id < pool.#end; id++) {
       if (found.isUsed(id)) continue;
-      if (found.isClean(id)) pool.untake(id);
+      if (found.isClean(id)) pool.free(id);
       else pool.retire(id);
     }
     return pool;
@@ -59,7 +59,7 @@ export class IdPool {
   }
 
   /** A free id, or 0 if there is none. */
-  take(): number {
+  allocate(): number {
     this.#release();
     const returned = this.#free === 0 ? 0 : this.#returned.first();
     if (returned > 0) {
@@ -76,7 +76,7 @@ export class IdPool {
   }
 
   /** Frees an id that was never published. */
-  untake(id: number): void {
+  free(id: number): void {
     this.#returned.add(id);
     this.#free++;
   }
@@ -90,6 +90,6 @@ export class IdPool {
   }
 
   #release(): void {
-    this.#quarantine.release(this.#untake);
+    this.#quarantine.release(this.#freeId);
   }
 }

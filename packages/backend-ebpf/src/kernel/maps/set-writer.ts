@@ -86,7 +86,7 @@ export class SetWriter {
     const cluster = this.#want(id, 0, rendered.clusterSet);
     const local = this.#want(id, 1, rendered.localSet);
     finder.keepServing(forwarding.knownEndpoints);
-    const [clusterBase, localBase] = this.#takeRoom(forwarding.key, cluster, local);
+    const [clusterBase, localBase] = this.#allocateRanges(forwarding.key, cluster, local);
     for (let place = finder.known; place < finder.count; place++) this.#makeEndpoint(id, place);
     for (let place = 0; place < finder.known; place++) this.#addFlags(place);
     this.#writeState(change);
@@ -151,22 +151,22 @@ export class SetWriter {
   }
 
   /** Allocates a range for each set; all of them or none. */
-  #takeRoom(key: string, cluster: WantedSet, local: WantedSet): readonly [cluster: number, local: number] {
+  #allocateRanges(key: string, cluster: WantedSet, local: WantedSet): readonly [cluster: number, local: number] {
     const { slotPool, endpointIds } = this.#state;
     const missing = this.#finder.count - this.#finder.known;
     if (missing > 0 && endpointIds.available < missing) throw new MapFullError('endpoints', key);
-    const clusterBase = needsRange(cluster) ? slotPool.take(cluster.length) : 0;
+    const clusterBase = needsRange(cluster) ? slotPool.allocate(cluster.length) : 0;
     if (clusterBase < 0) throw new MapFullError('slots', key);
-    const localBase = needsRange(local) ? slotPool.take(local.length) : 0;
+    const localBase = needsRange(local) ? slotPool.allocate(local.length) : 0;
     if (localBase >= 0) return [clusterBase, localBase];
-    if (needsRange(cluster)) slotPool.untake(clusterBase, cluster.length);
+    if (needsRange(cluster)) slotPool.free(clusterBase, cluster.length);
     throw new MapFullError('slots', key);
   }
 
   /** Writes a new record. No program reads it: no set and no pin leads to this generation. The last store makes it alive. */
   #makeEndpoint(service: number, place: number): void {
     const { endpoints } = this.#state;
-    const id = this.#state.endpointIds.take();
+    const id = this.#state.endpointIds.allocate();
     this.#finder.ids[place] = id;
     const word = id * endpointWords;
     const finder = this.#finder;

@@ -9,30 +9,30 @@ const capacity = 4096;
 describe('SlotPool', () => {
   test('takes the smallest fit, and what was never shown to anybody again at once', () => {
     const pool = new SlotPool(new StepClock(), capacity);
-    expect([pool.take(3), pool.take(4), pool.take(1), pool.take(2)]).toEqual([0, 4, 8, 10]);
-    pool.untake(4, 4);
-    expect(pool.take(3)).toBe(4);
+    expect([pool.allocate(3), pool.allocate(4), pool.allocate(1), pool.allocate(2)]).toEqual([0, 4, 8, 10]);
+    pool.free(4, 4);
+    expect(pool.allocate(3)).toBe(4);
   });
 
   test('allocates a range again after its quarantine, not before', () => {
     const clock = new StepClock();
     const pool = new SlotPool(clock, 4);
-    expect(pool.take(4)).toBe(0);
+    expect(pool.allocate(4)).toBe(0);
     pool.retire(0, 4);
     clock.step(quarantineTime - 1);
-    expect(pool.take(1)).toBe(-1);
+    expect(pool.allocate(1)).toBe(-1);
     clock.step(1);
-    expect(pool.take(4)).toBe(0);
+    expect(pool.allocate(4)).toBe(0);
   });
 
   test('joins halves again, so that what was cut into pieces is whole when all are back', () => {
     const clock = new StepClock();
     const pool = new SlotPool(clock, capacity);
-    for (let base = 0; base < capacity; base++) expect(pool.take(1)).toBe(base);
-    expect(pool.take(1)).toBe(-1);
+    for (let base = 0; base < capacity; base++) expect(pool.allocate(1)).toBe(base);
+    expect(pool.allocate(1)).toBe(-1);
     for (let base = 0; base < capacity; base++) pool.retire(base, 1);
     clock.step(quarantineTime);
-    expect(pool.take(capacity)).toBe(0);
+    expect(pool.allocate(capacity)).toBe(0);
   });
 
   test.each<[string, number, number]>([
@@ -48,19 +48,22 @@ describe('SlotPool', () => {
 
   test('has more room when the map has grown, also when that is no power of two', () => {
     const pool = new SlotPool(new StepClock(), 8);
-    expect(pool.take(8)).toBe(0);
+    expect(pool.allocate(8)).toBe(0);
     pool.grow(44);
-    expect([pool.take(32), pool.take(4), pool.take(8), pool.take(4)]).toEqual([-1, 40, 8, 32]);
+    expect([pool.allocate(32), pool.allocate(4), pool.allocate(8), pool.allocate(4)]).toEqual([-1, 40, 8, 32]);
     expect(pool.available).toBe(44 - 24);
   });
 });
 
 type Action =
-  | { readonly kind: 'take'; readonly count: number }
+  | { readonly kind: 'allocate'; readonly count: number }
   | { readonly kind: 'retire' | 'pause'; readonly at: number };
 
 const anyAction: fc.Arbitrary<Action> = fc.oneof(
-  { weight: 3, arbitrary: fc.record({ kind: fc.constant('take' as const), count: fc.integer({ min: 1, max: 200 }) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({ kind: fc.constant('allocate' as const), count: fc.integer({ min: 1, max: 200 }) }),
+  },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('retire' as const), at: fc.nat() }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('pause' as const), at: fc.integer({ min: 1, max: 1500 }) }) },
 );
@@ -74,8 +77,8 @@ test('in random order, ranges never overlap, none in quarantine is allocated, an
       const blocked: { readonly base: number; readonly count: number; readonly until: number }[] = [];
       for (const action of actions) {
         if (action.kind === 'pause') clock.step(action.at);
-        else if (action.kind === 'take') {
-          const base = pool.take(action.count);
+        else if (action.kind === 'allocate') {
+          const base = pool.allocate(action.count);
           const waiting = blocked.filter(({ until }) => until > clock.monotonic());
           if (base < 0) continue;
           for (const other of [...live, ...waiting]) {
@@ -98,7 +101,7 @@ test('in random order, ranges never overlap, none in quarantine is allocated, an
       for (const { base, count } of live) pool.retire(base, count);
       clock.step(quarantineTime);
       expect(pool.available).toBe(capacity);
-      expect(pool.take(capacity)).toBe(0);
+      expect(pool.allocate(capacity)).toBe(0);
     }),
     { numRuns: 100 },
   );
@@ -109,12 +112,12 @@ test('sets that grow and shrink for hours need no more room than at their larges
   const pool = new SlotPool(clock, 65_536);
   let state = 1;
   const next = (): number => (state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0) >>> 16;
-  const sets = Array.from({ length: 200 }, () => ({ base: pool.take(10), count: 10 }));
+  const sets = Array.from({ length: 200 }, () => ({ base: pool.allocate(10), count: 10 }));
   for (let round = 0; round < 20_000; round++) {
     const at = next() % sets.length;
     const { base, count } = sets[at]!;
     const changed = (next() % 64) + 1;
-    sets[at] = { base: pool.take(changed), count: changed };
+    sets[at] = { base: pool.allocate(changed), count: changed };
     expect(sets[at]!.base).toBeGreaterThanOrEqual(0);
     pool.retire(base, count);
     clock.step(10);

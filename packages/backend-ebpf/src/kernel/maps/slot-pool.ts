@@ -45,7 +45,7 @@ export class SlotPool {
   }
 
   /** The first slot of a range of at least `count` (1 to 65,536), or -1 if there is none. */
-  take(count: number): number {
+  allocate(count: number): number {
     this.#release();
     const order = orderOf(count);
     for (let from = order; from <= largestOrder; from++) {
@@ -61,13 +61,13 @@ export class SlotPool {
     return -1;
   }
 
-  /** Frees a range that `take` returned for `count` and programs may have read: it goes through quarantine. */
+  /** Frees a range that `allocate` returned for `count` and programs may have read: it goes through quarantine. */
   retire(base: number, count: number): void {
     this.#quarantine.add(base * orderBits + orderOf(count));
   }
 
   /** Frees a range that was never published. */
-  untake(base: number, count: number): void {
+  free(base: number, count: number): void {
     this.#put(base, orderOf(count));
   }
 

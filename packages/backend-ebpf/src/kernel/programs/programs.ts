@@ -63,7 +63,7 @@ export class Programs {
     const before = found && sizesOf(found);
     const { maps, isNew } = await this.#open(neededSizes(table), before, signal);
     if (isNew) this.forget();
-    this.#take(maps);
+    this.#useMaps(maps);
     // The wire's programs, also those of an earlier process, must not stay with maps that are no longer written.
     let writes = before !== undefined && isLarger(sizesOf(maps), before) ? await this.#ensureWire(signal) : 0;
     const writer = (this.#writer ??= new ServiceWriter(maps, { clock }));
@@ -103,7 +103,7 @@ export class Programs {
     let wireError: HostError | undefined;
     const growMaps = async (sizes: MapSizes): Promise<MapSet> => {
       const maps = await this.#options.kernel.growMaps(sizes, signal);
-      this.#take(maps); // first, because the old ones are closed
+      this.#useMaps(maps); // first, because the old ones are closed
       try {
         wireWrites += await this.#ensureWire(signal);
         wireError = undefined;
@@ -119,7 +119,7 @@ export class Programs {
     return { ...result, writes: result.writes + wireWrites };
   }
 
-  #take(maps: MapSet): void {
+  #useMaps(maps: MapSet): void {
     if (this.#options.maps.current === maps) return;
     this.#options.maps.set(maps);
     this.#writer?.moveTo(maps);
