@@ -66,7 +66,7 @@ function wireOf(host: EbpfHost, { ipFamily, clock, maps }: Surroundings): WirePa
   const choose = async (signal: AbortSignal): Promise<boolean> => {
     const { kind, why } = await chooseWire(host, signal);
     const by = kind === 'tc' ? 'programs' : 'rules';
-    logger.info('what comes from outside is forwarded', { ipFamily, by, northSouth: host.northSouth, why });
+    logger.info('traffic from outside is forwarded', { ipFamily, by, northSouth: host.northSouth, why });
     if (kind === 'tc') logger.info(unservedPods, { ipFamily, interfaces });
     return kind === 'tc';
   };

@@ -89,7 +89,7 @@ export class AppliedTable implements AppliedState {
 
   /**
    * Removes objects that another process left, such as an agent of another configuration. Looks again while it finds
-   * some: that process may still run for a moment and write them anew. Returns how many were removed.
+   * some: that process may still run for a moment and write them again. Returns the number of removed objects.
    */
   async #removeWire(signal: AbortSignal): Promise<number> {
     if (this.#isWireGone) return 0;

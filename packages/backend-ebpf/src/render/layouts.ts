@@ -126,20 +126,20 @@ export const packed = {
     ['actions', 32, 16],
     ['cookie', 48, 16],
   ],
-  /** Which slots a service may use: a store of it is the commit of a change, for all its frontends at once. */
+  /** Slots of one of a service's sets. Storing it commits a change for all frontends at once. */
   selection: [
     ['base', 0, 32],
     ['count', 32, 16],
     ['generation', 48, 16],
   ],
-  /** One endpoint of a set, and whose slot it is. */
+  /** One endpoint of a set, and the service that owns the slot. */
   slot: [
     ['service', 0, 32],
     ['endpoint', 32, 32],
   ],
 } as const;
 
-/** Where a frontend answers: at its address, or with a NodePort's port at all addresses of `node_addresses`. */
+/** Scope of a frontend: its address, or a NodePort at all addresses of `node_addresses`. */
 export const frontendScopes = { address: 0, nodePort: 1, guard: 2 } as const;
 
 /** Action for a source class: two bits, and a third for masquerading; three bits for each class, in the order below. */
@@ -173,7 +173,7 @@ export const nodeAddressFlags = { nodePort: 1 } as const;
 /** Service id and endpoint id that mean none. */
 export const noId = 0;
 
-/** Sizes that grow with the cluster, in entries. */
+/** Sizes that depend on the cluster, in entries. */
 export interface MapSizes {
   readonly services: number;
   readonly endpoints: number;

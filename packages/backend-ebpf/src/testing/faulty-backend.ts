@@ -35,7 +35,7 @@ export function withMapFaults(kernel: EbpfKernel, faults: MapFaults): EbpfKernel
   const known = new WeakMap<MapSet, MapSet>();
   const faulty = (maps: MapSet): MapSet => {
     const found = known.get(maps) ?? faultyMaps(maps, faults);
-    known.set(maps, found); // who compares sets must see the same one
+    known.set(maps, found); // callers compare sets by identity
     return found;
   };
   const overrides: Partial<EbpfKernel> = {
@@ -66,7 +66,7 @@ function faultyMaps(maps: MapSet, faults: MapFaults): MapSet {
   return Object.fromEntries(entries) as unknown as MapSet; // the same names
 }
 
-/** An object with some of its methods replaced; it stays what it is to those who look inside, as a loader of programs does. */
+/** Proxy that replaces some methods of an object; the rest, such as descriptors for a loader of programs, stays. */
 function overlaid<T extends object>(one: T, overrides: Partial<T>): T {
   return new Proxy(one, {
     get: (target, name) => {

@@ -15,7 +15,7 @@ export interface MemoryHost {
   readonly machine: MemoryMachine;
   /** As for `NftablesHost`: the kernel's rules. */
   readonly openTransport: NonNullable<NftablesHost['openTransport']>;
-  /** Who forwards what comes from outside: programs at uplinks, or rules. */
+  /** Forwards traffic from outside: programs at uplinks, or rules. */
   readonly northSouth: 'tc' | 'nftables';
   /** Local addresses of the node, of both families. */
   readonly addresses: readonly IpAddress[];
@@ -52,7 +52,7 @@ export async function openMemoryBackend(
   });
 }
 
-/** There are no devices to attach to; what matters is who carries what. */
+/** A wire without devices, which only says who carries traffic. */
 function memoryWire(isUsed: boolean): Wire {
   return {
     isUsed: async () => isUsed,

@@ -14,7 +14,7 @@ interface Pinned {
   isAttached: boolean;
 }
 
-/** A machine without a kernel: its maps are in memory and outlive those who open them, as pins do. */
+/** A machine without a kernel: its maps are in memory and outlive the backends that open them, as pins do. */
 export class MemoryMachine {
   /** Faults from now on. */
   readonly faults: MapFaults = noFaults();

@@ -214,7 +214,7 @@ export function pinClient(
   maps.affinity.update(affinityKey(pin.service, pin.client), new Uint8Array(value.buffer));
 }
 
-/** Which program sees a packet first: sockets of this node's pods and processes, or what comes in from the wire. */
+/** Program that sees a packet first: at the sockets of this node's pods and processes, or at the wire. */
 export type PacketPath = 'socket' | 'wire';
 
 /** How `tracePacket` is to go. */

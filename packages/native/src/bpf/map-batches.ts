@@ -76,7 +76,7 @@ export function readEntries(map: BatchMap): BpfEntries {
 }
 
 function readBatches(map: BatchMap, collected: Collected): BpfEntries | number {
-  // Where the kernel goes on: the number of a bucket in hash tables, the last key in others.
+  // Position of the next batch: the number of a bucket in hash tables, the last key in other maps.
   const here = new Uint8Array(Math.max(map.shape.keySize, 8));
   const next = new Uint8Array(here.length);
   for (let isFirst = true; ;) {

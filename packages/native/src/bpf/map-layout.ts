@@ -11,7 +11,7 @@ export function isArray({ type }: BpfMapShape): boolean {
   return type === 'array' || type === 'perCpuArray';
 }
 
-/** Bytes of a value as it goes over the system call, with `cpus` CPUs. */
+/** Bytes of a value in a system call, with `cpus` CPUs. */
 export function transferredSize({ type, valueSize }: BpfMapShape, cpus: number): number {
   return type === 'perCpuArray' ? roundUp8(valueSize) * cpus : valueSize;
 }

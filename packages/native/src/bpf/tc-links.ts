@@ -38,7 +38,7 @@ export interface TcOptions {
 
 /**
  * A program that is attached to an interface. With `tcx` it is a link like all others. With `clsact` it stays until `detach`, even when
- * this is disposed and the process ends; it cannot be pinned; attaching anew takes the place of what was attached so before.
+ * this is disposed and the process ends; it cannot be pinned; attaching again replaces it.
  */
 export interface TcLink extends BpfLink {
   readonly mechanism: TcMechanism;

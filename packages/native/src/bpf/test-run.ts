@@ -10,7 +10,7 @@ export interface TestRunOptions {
   readonly context?: Uint8Array;
   /** How often; default once. The time is the mean. */
   readonly repeat?: number;
-  /** Path of the network namespace in whose loopback device the packet comes in; default: the process's own. */
+  /** Path of the network namespace whose loopback device receives the packet; default: the process's own. */
   readonly netns?: string;
 }
 

@@ -64,7 +64,7 @@ export class MessageWriter {
     this.uint16(type);
     this.uint16(flags);
     this.uint32(sequence >>> 0);
-    this.uint32(0); // the kernel knows who sends
+    this.uint32(0); // the kernel knows the sender
   }
 
   endMessage(): void {

@@ -2,7 +2,7 @@ import { HostError } from '@switchyard/core';
 import { isLittleEndian } from './byte-order.ts';
 import { attributeHeaderLength, messageHeaderLength } from './message-writer.ts';
 
-/** One message of a datagram; `start` and `end` are where its content lies, behind the header. */
+/** One message of a datagram; `start` and `end` are the bounds of its content, without the header. */
 export interface NetlinkMessage {
   readonly type: number;
   /** `NLM_F_...` */
@@ -34,7 +34,7 @@ export function* readMessages(bytes: Uint8Array): Generator<NetlinkMessage, unde
   return undefined;
 }
 
-/** One attribute; `start` and `end` are where its value lies. */
+/** One attribute; `start` and `end` are the bounds of its value. */
 export interface NetlinkAttribute {
   /** Without the flags for nesting and byte order. */
   readonly type: number;

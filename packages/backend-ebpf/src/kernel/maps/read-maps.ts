@@ -21,7 +21,7 @@ export interface FoundSelection {
   readonly generation: number;
 }
 
-/** A record of `endpoints`; `words` are all of the map, and its address stands there at `at`. */
+/** A record of `endpoints`; `words` are the whole map, and the record's address begins at `at`. */
 export interface FoundEndpoint {
   readonly words: Uint32Array;
   readonly at: number;

@@ -4,7 +4,7 @@ import { sizeOf } from '../../render/layouts.ts';
 import { prefixBits } from '../../render/settings/address-bytes.ts';
 import { putAddress } from '../../render/address-words.ts';
 
-/** Bytes of a key, and where the service stands in it. */
+/** Bytes of a key, and bits of its service. */
 const keySize = sizeOf('source_range_key');
 const serviceBits = 32;
 /** Value of each range. Only the key has a meaning. */

@@ -16,7 +16,7 @@ export interface NodeAddressesOptions {
   readonly clock: Clock;
   /** Path of the node's network namespace; default: the process's own. */
   readonly netns?: string;
-  /** For tests; default: asks the kernel. */
+  /** For tests; default: reads them from the kernel. */
   readonly read?: () => readonly IpAddress[];
 }
 

@@ -27,7 +27,7 @@ export interface WireProbe {
 
 /** Longest wait for a namespace, in milliseconds. */
 const patience = 20_000;
-/** TC_ACT_UNSPEC: the packet goes on. */
+/** TC_ACT_UNSPEC: the packet continues. */
 const goesOn = 0xffff_ffff;
 const contextLength = 192;
 /** Of `mark` in `struct __sk_buff`. */

@@ -41,7 +41,7 @@ test.each<[sentence: string, asked: Asked, kernel: Kernel, kind: string, why: Re
   ['by rules where configured', { ...auto, northSouth: 'nftables' }, {}, 'nftables', /^as configured$/],
   ['by rules where pods need them anyway', { ...auto, socketLb: 'host' }, {}, 'nftables', /^pods are served by rules$/],
   ['by programs where configured', tc, { refuses: [refused] }, 'tc', /^as configured$/],
-])('what comes from outside is forwarded %s', async (_, asked, found, kind, why) => {
+])('traffic from outside is forwarded %s', async (_, asked, found, kind, why) => {
   const choice = await chooseWire(asked, signal, kernel(found));
   expect(choice).toEqual({ kind, why: expect.stringMatching(why) });
 });
