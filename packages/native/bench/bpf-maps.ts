@@ -52,7 +52,7 @@ function keysOf({ shape }: Row): Uint8Array {
 
 function measure(one: Row): Readonly<Record<string, string>> {
   const keys = keysOf(one);
-  const { keySize, valueSize, type } = one.shape;
+  const { keySize, valueSize } = one.shape;
   const values = new Uint8Array(count * valueSize).fill(1);
   let map: BpfMap = createMap(one.shape);
   const cold = best(

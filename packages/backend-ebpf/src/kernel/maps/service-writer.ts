@@ -1,10 +1,4 @@
-import {
-  type ForwardingTable,
-  type ServiceForwarding,
-  type ServicePortKey,
-  type TableDelta,
-  UsageError,
-} from '@switchyard/core';
+import { type ForwardingTable, type ServicePortKey, type TableDelta, UsageError } from '@switchyard/core';
 import { type MapFill, ServiceTracker, type ServiceWish, wishesOf } from '@switchyard/core/engine';
 import type { MapSet } from '../kernel.ts';
 import type { MapsOutcome } from '../merge-outcomes.ts';
