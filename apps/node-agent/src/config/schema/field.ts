@@ -67,6 +67,39 @@ export interface Field {
   readonly check?: (value: FieldValue) => string | undefined;
 }
 
+/** A field's own part, beside what it shares with its neighbours. */
+export type FieldRow = readonly [
+  path: Field['path'],
+  type: Field['type'],
+  byDefault: Field['default'],
+  help: Field['help'],
+  rest?: Partial<Field>,
+];
+
+/** Fields that share `common`, in the order of the rows; a row may say otherwise. A field without effect needs no restart. */
+export function fieldsOf(
+  common: Pick<Field, 'modes' | 'change'> & Partial<Field>,
+  rows: readonly FieldRow[],
+): readonly Field[] {
+  return rows.map(([path, type, byDefault, help, rest]): Field => {
+    const field: Field = { path, type, default: byDefault, meaning: same, ...common, help, ...rest };
+    return field.meaning.kind === 'ignored' ? { ...field, change: 'none' } : field;
+  });
+}
+
+/** As in kube-proxy. */
+export const same: Meaning = { kind: 'same' };
+
+/** Accepted and checked, without effect. */
+export function ignored(why: string): Meaning {
+  return { kind: 'ignored', why };
+}
+
+/** Honoured, and more than that. */
+export function better(how: string): Meaning {
+  return { kind: 'better', how };
+}
+
 /** Everything one kind of configuration file may say. */
 export interface Schema {
   readonly apiVersion: string;

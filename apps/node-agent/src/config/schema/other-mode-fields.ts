@@ -1,25 +1,8 @@
-import type { Field, Meaning } from './field.ts';
-
-const ignored = (why: string): Meaning => ({ kind: 'ignored', why });
-const ipvsOnly = ignored('only the ipvs mode reads it, which is not here');
-const windowsOnly = ignored('only Windows reads it');
-
-type Row = readonly [path: string, type: Field['type'], value: Field['default'], help: string];
-
-const fields = (modes: string, meaning: Meaning, rows: readonly Row[]): readonly Field[] =>
-  rows.map(([path, type, value, help]) => ({
-    path,
-    type,
-    default: value,
-    modes,
-    meaning,
-    change: 'none',
-    help,
-  }));
+import { type Field, fieldsOf, ignored } from './field.ts';
 
 /** Fields that no mode of ours reads. They are decoded and written out again; what they say is not checked. */
 export const otherModeFields: readonly Field[] = [
-  ...fields('ipvs', ipvsOnly, [
+  ...fieldsOf({ modes: 'ipvs', change: 'none', meaning: ignored('only the ipvs mode reads it, which is not here') }, [
     ['ipvs.syncPeriod', 'duration', 30_000, 'longest time between two syncs'],
     ['ipvs.minSyncPeriod', 'duration', 0, 'least time between two syncs'],
     ['ipvs.scheduler', 'text', '', 'how an endpoint is chosen; empty: round robin'],
@@ -29,7 +12,7 @@ export const otherModeFields: readonly Field[] = [
     ['ipvs.tcpFinTimeout', 'duration', 0, 'idle time of a TCP connection after a FIN'],
     ['ipvs.udpTimeout', 'duration', 0, 'idle time of a UDP flow'],
   ]),
-  ...fields('Windows', windowsOnly, [
+  ...fieldsOf({ modes: 'Windows', change: 'none', meaning: ignored('only Windows reads it') }, [
     ['winkernel.networkName', 'text', '', 'HNS network'],
     ['winkernel.sourceVip', 'text', '', 'source address for NAT'],
     ['winkernel.enableDSR', 'boolean', false, 'direct server return'],
@@ -37,7 +20,7 @@ export const otherModeFields: readonly Field[] = [
     ['winkernel.forwardHealthCheckVip', 'boolean', false, 'health checks to the VIP are forwarded'],
     ['windowsRunAsService', 'boolean', false, 'runs as a Windows service'],
   ]),
-  ...fields('none', ignored('no mode of any kube-proxy since 1.26 reads it'), [
+  ...fieldsOf({ modes: 'none', change: 'none', meaning: ignored('no mode of any kube-proxy since 1.26 reads it') }, [
     ['portRange', 'text', '', 'ports of the userspace proxy, which is gone'],
   ]),
 ];

@@ -1,83 +1,56 @@
 import { oneOf, positive } from './checks.ts';
 import { ebpfFields } from './ebpf-fields.ts';
-import type { Field, Meaning, Schema } from './field.ts';
+import { type Field, fieldsOf, ignored, type Schema } from './field.ts';
 
-const ours: Meaning = { kind: 'same' };
+const ofModes = fieldsOf({ modes: 'all', change: 'restart' }, [
+  ['manifests', 'text', '', 'folder with YAML and JSON files to follow instead of an API server'],
+  [
+    'nftTransport',
+    'text',
+    'netlink',
+    'accepted for manifests of earlier releases: netlink, or cli',
+    {
+      modes: 'nftables, ebpf',
+      meaning: ignored('everything goes to the kernel over netlink; no program nft is needed'),
+      isAlwaysChecked: true,
+      check: oneOf('netlink', 'cli'),
+    },
+  ],
+  [
+    'iptablesVariant',
+    'text',
+    'auto',
+    "which of the kernel's two iptables gets the rules: nft, legacy, or auto, the one that the kubelet and others use",
+    { modes: 'iptables', isAlwaysChecked: true, check: oneOf('auto', 'nft', 'legacy') },
+  ],
+]);
 
-const fields: readonly Field[] = [
-  {
-    path: 'manifests',
-    type: 'text',
-    default: '',
-    modes: 'all',
-    meaning: ours,
-    change: 'restart',
-    help: 'folder with YAML and JSON files to follow instead of an API server',
-  },
-  {
-    path: 'nftTransport',
-    type: 'text',
-    default: 'netlink',
-    modes: 'nftables, ebpf',
-    meaning: { kind: 'ignored', why: 'everything goes to the kernel over netlink; no program nft is needed' },
-    change: 'none',
-    help: 'accepted for manifests of earlier releases: netlink, or cli',
-    isAlwaysChecked: true,
-    check: oneOf('netlink', 'cli'),
-  },
-  {
-    path: 'iptablesVariant',
-    type: 'text',
-    default: 'auto',
-    modes: 'iptables',
-    meaning: ours,
-    change: 'restart',
-    help: "which of the kernel's two iptables gets the rules: nft, legacy, or auto, the one that the kubelet and others use",
-    isAlwaysChecked: true,
-    check: oneOf('auto', 'nft', 'legacy'),
-  },
-  ...ebpfFields,
-  {
-    path: 'terminatingFallback',
-    type: 'text',
-    default: 'on',
-    modes: 'all',
-    meaning: ours,
-    change: 'live',
-    help: 'off: never send to terminating endpoints, as Kubernetes up to 1.25; for experiments',
-    check: oneOf('on', 'off'),
-  },
-  {
-    path: 'kubeProxyRules',
-    type: 'text',
-    default: 'remove',
-    modes: 'all',
-    meaning: ours,
-    change: 'restart',
-    help: 'what a stopped kube-proxy left in the kernel: remove it once ours is in place, or keep it',
-    check: oneOf('remove', 'keep'),
-  },
-  {
-    path: 'serviceMetrics.enabled',
-    type: 'boolean',
-    default: true,
-    isZeroKept: true,
-    modes: 'all',
-    meaning: ours,
-    change: 'live',
-    help: 'metrics of single Services',
-  },
-  {
-    path: 'serviceMetrics.limit',
-    type: 'integer',
-    default: 1000,
-    modes: 'all',
-    meaning: ours,
-    change: 'live',
-    help: 'how many Service ports of a family have metrics of their own at most',
-    check: positive,
-  },
-];
+const ofAllModes = fieldsOf({ modes: 'all', change: 'live' }, [
+  [
+    'terminatingFallback',
+    'text',
+    'on',
+    'off: never send to terminating endpoints, as Kubernetes up to 1.25; for experiments',
+    { check: oneOf('on', 'off') },
+  ],
+  [
+    'kubeProxyRules',
+    'text',
+    'remove',
+    'what a stopped kube-proxy left in the kernel: remove it once ours is in place, or keep it',
+    { change: 'restart', check: oneOf('remove', 'keep') },
+  ],
+  ['serviceMetrics.enabled', 'boolean', true, 'metrics of single Services', { isZeroKept: true }],
+  [
+    'serviceMetrics.limit',
+    'integer',
+    1000,
+    'how many Service ports of a family have metrics of their own at most',
+    { check: positive },
+  ],
+]);
+
+const fields: readonly Field[] = [...ofModes, ...ebpfFields, ...ofAllModes];
 
 /** Our own configuration file. */
 export const switchyardSchema: Schema = {
