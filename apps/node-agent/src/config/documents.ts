@@ -3,8 +3,8 @@ import type { EffectiveSettings } from './effective.ts';
 import type { FlagValues } from './flags/parse-flags.ts';
 import type { Flag } from './flags/flag.ts';
 import { flags } from './flags/table.ts';
-import { fieldOfMode, proxyModeOf } from './proxy-mode.ts';
-import type { FieldType, FieldValue } from './schema/field.ts';
+import { proxyModeOf, stanzaOf } from './proxy-mode.ts';
+import type { Field, FieldType, FieldValue } from './schema/field.ts';
 import type { Settings } from './settings.ts';
 
 /** Plain data, as JSON has it. */
@@ -33,13 +33,8 @@ export function configzDocument({ kubeProxy, switchyard }: EffectiveSettings): P
 
 /** What `/flagz` answers: every flag with its value; flags that were not given have the field's value or default. */
 export function flagzValues(given: FlagValues, settings: EffectiveSettings): ReadonlyMap<string, string> {
-  const sorted = flags.map(({ name }) => name).sort();
-  return new Map(
-    sorted.map((name) => {
-      const flag = flags.find((one) => one.name === name);
-      return [name, given.get(name)?.texts.join(',') ?? (flag === undefined ? '' : unsetText(flag, settings))];
-    }),
-  );
+  const sorted = flags.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  return new Map(sorted.map((flag) => [flag.name, given.get(flag.name)?.texts.join(',') ?? unsetText(flag, settings)]));
 }
 
 /** The value of a field as text, as a flag takes it. */
@@ -50,12 +45,17 @@ export function flagText(type: FieldType, value: FieldValue): string {
   return plain === null ? '' : String(plain);
 }
 
+/** The default of a field as a flag would be given; empty for nothing. */
+export function defaultText({ path, type, default: value }: Field): string {
+  return path === 'nftables.minSyncPeriod' ? '' : flagText(type, value);
+}
+
 function unsetText({ target, type }: Flag, { kubeProxy, switchyard }: EffectiveSettings): string {
   switch (target.kind) {
     case 'field':
       return flagText(type, kubeProxy.at(target.path).value);
     case 'fieldOfMode':
-      return flagText(type, kubeProxy.at(fieldOfMode(target, proxyModeOf(kubeProxy))).value);
+      return flagText(type, kubeProxy.at(`${stanzaOf(proxyModeOf(kubeProxy))}.${target.name}`).value);
     case 'own':
       return flagText(type, switchyard.at(target.path).value);
     default:

@@ -3,7 +3,7 @@ import type { DecodedFile } from './decode-file.ts';
 import type { FlagTarget } from './flags/flag.ts';
 import type { FlagValues } from './flags/parse-flags.ts';
 import { traitsOf } from '../backends.ts';
-import { defaultMode, fieldOfMode, proxyModeNamed } from './proxy-mode.ts';
+import { defaultMode, proxyModeNamed, stanzaOf } from './proxy-mode.ts';
 import type { FieldValue } from './schema/field.ts';
 import { kubeProxySchema } from './schema/kube-proxy-fields.ts';
 import { switchyardSchema } from './schema/switchyard-fields.ts';
@@ -45,14 +45,14 @@ export function effectiveSettings(flags: FlagValues, files: ConfigFiles): Effect
 }
 
 function kubeProxyFlags(flags: FlagValues, hasFile: boolean): GivenSettings {
-  const mode = proxyModeNamed(flags.get('proxy-mode')?.setting.value);
+  const stanza = stanzaOf(proxyModeNamed(flags.get('proxy-mode')?.setting.value));
   const given = new Map<string, Setting>();
   for (const { flag, setting } of flags.values()) {
     const { target } = flag;
     if (hasFile && !flag.isKeptWithFile) continue;
     if (setting.value === '' && !servers.some(({ path }) => isFieldOf(target, path))) continue; // says nothing
     if (target.kind === 'field') given.set(target.path, setting);
-    if (target.kind === 'fieldOfMode') given.set(fieldOfMode(target, mode), setting);
+    if (target.kind === 'fieldOfMode') given.set(`${stanza}.${target.name}`, setting);
   }
   return given;
 }

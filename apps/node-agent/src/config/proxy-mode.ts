@@ -33,14 +33,6 @@ export function stanzaOf(mode: ProxyMode): string {
   return traitsOf(mode).kubeProxyMode;
 }
 
-/** Which of two fields a flag sets in a mode: kube-proxy's file has the second for all modes but nftables. */
-export function fieldOfMode(
-  { nftables, other }: { readonly nftables: string; readonly other: string },
-  mode: ProxyMode,
-): string {
-  return stanzaOf(mode) === defaultMode ? other : nftables;
-}
-
 /** Whether a mode reads a field. */
 export function isReadIn(mode: ProxyMode, { modes }: Pick<Field, 'modes'>): boolean {
   const { settings, traits } = backendOf(mode);

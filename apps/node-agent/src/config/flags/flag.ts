@@ -1,4 +1,7 @@
-import type { FieldType, Meaning } from '../schema/field.ts';
+import { defaultMode } from '../proxy-mode.ts';
+import { type Field, fieldAt, type FieldType, type Meaning, same } from '../schema/field.ts';
+import { kubeProxySchema } from '../schema/kube-proxy-fields.ts';
+import { switchyardSchema } from '../schema/switchyard-fields.ts';
 
 /** Headings of the help, in its order. */
 export const flagGroups = [
@@ -20,8 +23,8 @@ export type FlagGroup = (typeof flagGroups)[number];
 export type FlagTarget =
   /** A field of kube-proxy's configuration. */
   | { readonly kind: 'field'; readonly path: string }
-  /** One of two fields: kube-proxy has one value for all modes, its file one per mode. The ebpf mode reads that of nftables. */
-  | { readonly kind: 'fieldOfMode'; readonly nftables: string; readonly other: string }
+  /** The field of this name in the stanza of the mode: kube-proxy has one flag for all modes, its file one field per mode. */
+  | { readonly kind: 'fieldOfMode'; readonly name: string }
   /** A field of our own configuration. */
   | { readonly kind: 'own'; readonly path: string }
   /** What the process is to do, or how it reads its configuration. */
@@ -48,4 +51,24 @@ export interface Flag {
   readonly deprecated?: string;
   /** Next to kube-proxy's, where its field does not say so. */
   readonly meaning?: Meaning;
+}
+
+/** The field a flag sets; of one per mode, that of the default mode. Undefined for commands. */
+export function fieldOf({ target }: Pick<Flag, 'target'>): Field | undefined {
+  switch (target.kind) {
+    case 'field':
+      return fieldAt(kubeProxySchema, target.path);
+    case 'fieldOfMode':
+      return fieldAt(kubeProxySchema, `${defaultMode}.${target.name}`);
+    case 'own':
+      return fieldAt(switchyardSchema, target.path);
+    default:
+      return undefined;
+  }
+}
+
+/** A flag means what its field means, unless it says otherwise itself. */
+export function meaningOf(flag: Flag): Meaning {
+  if (flag.target.kind === 'nothing') return flag.target.meaning;
+  return flag.meaning ?? fieldOf(flag)?.meaning ?? same;
 }

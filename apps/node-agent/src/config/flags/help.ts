@@ -1,5 +1,5 @@
-import { type Flag, flagGroups } from './flag.ts';
-import { defaultText, fieldOf, meaningOf } from './flag-field.ts';
+import { defaultText } from '../documents.ts';
+import { fieldOf, type Flag, flagGroups, meaningOf } from './flag.ts';
 import { flags } from './table.ts';
 
 const width = 44;

@@ -65,7 +65,7 @@ describe('the table of flags', () => {
         target.kind === 'field' || target.kind === 'own'
           ? [target.path]
           : target.kind === 'fieldOfMode'
-            ? [target.nftables, target.other]
+            ? [`nftables.${target.name}`, `iptables.${target.name}`]
             : [];
       const schema = target.kind === 'own' ? switchyardSchema : kubeProxySchema;
       expect(paths.map((path) => fieldAt(schema, path)?.type)).toEqual(paths.map(() => type));

@@ -2,7 +2,6 @@ import { ConfigError } from '@switchyard/core';
 import { valueOfTexts } from '../read-value.ts';
 import type { Setting } from '../settings.ts';
 import type { Flag } from './flag.ts';
-import { removedFlags } from './logging-flags.ts';
 import { flags } from './table.ts';
 
 /** A flag that was given. */
@@ -15,6 +14,21 @@ export interface GivenFlag {
 
 /** Flags that were given, by name. */
 export type FlagValues = ReadonlyMap<string, GivenFlag>;
+
+/** Flags of klog that Kubernetes removed in 1.26; kube-proxy refuses them, and so does this agent, by name. */
+export const removedFlags: readonly string[] = [
+  'add-dir-header',
+  'alsologtostderr',
+  'log-backtrace-at',
+  'log-dir',
+  'log-file',
+  'log-file-max-size',
+  'logtostderr',
+  'one-output',
+  'skip-headers',
+  'skip-log-headers',
+  'stderrthreshold',
+];
 
 const shortNames: Readonly<Record<string, string>> = { v: 'v', h: 'help' };
 

@@ -1,5 +1,5 @@
 import { markdownCode, markdownTable } from '@switchyard/host';
-import { defaultText } from '../../../src/config/flags/flag-field.ts';
+import { defaultText } from '../../../src/config/documents.ts';
 import type { FieldType, Schema } from '../../../src/config/schema/field.ts';
 import { kubeProxySchema } from '../../../src/config/schema/kube-proxy-fields.ts';
 import { switchyardSchema } from '../../../src/config/schema/switchyard-fields.ts';

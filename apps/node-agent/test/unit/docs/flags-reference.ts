@@ -1,7 +1,7 @@
 import { markdownCode, markdownTable } from '@switchyard/host';
-import { defaultText, fieldOf, meaningOf } from '../../../src/config/flags/flag-field.ts';
-import { type Flag, flagGroups } from '../../../src/config/flags/flag.ts';
-import { removedFlags } from '../../../src/config/flags/logging-flags.ts';
+import { defaultText } from '../../../src/config/documents.ts';
+import { fieldOf, type Flag, flagGroups, meaningOf } from '../../../src/config/flags/flag.ts';
+import { removedFlags } from '../../../src/config/flags/parse-flags.ts';
 import { flags } from '../../../src/config/flags/table.ts';
 import { countText, meaningText } from './meaning-text.ts';
 
@@ -61,7 +61,7 @@ function nameText({ name, value }: Flag): string {
 function fieldsText(flag: Flag): string {
   const { target } = flag;
   if (target.kind !== 'fieldOfMode') return markdownCode(fieldOf(flag)?.path ?? '');
-  return `${markdownCode(target.other)}, in the other modes ${markdownCode(target.nftables)}`;
+  return `${markdownCode(`iptables.${target.name}`)}, in the other modes ${markdownCode(`nftables.${target.name}`)}`;
 }
 
 function unsetText(flag: Flag): string {

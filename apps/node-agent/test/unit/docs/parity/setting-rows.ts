@@ -1,5 +1,4 @@
-import { meaningOf } from '../../../../src/config/flags/flag-field.ts';
-import type { Flag } from '../../../../src/config/flags/flag.ts';
+import { type Flag, meaningOf } from '../../../../src/config/flags/flag.ts';
 import { flags } from '../../../../src/config/flags/table.ts';
 import { kubeProxySchema } from '../../../../src/config/schema/kube-proxy-fields.ts';
 import { type ParityRow, standingOf } from './row.ts';
