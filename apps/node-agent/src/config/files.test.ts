@@ -52,7 +52,6 @@ describe("kubeadm's file", () => {
     expect(config).toMatchObject({
       nodeName: 'n1',
       source: { kind: 'kubeconfig', file: '/var/lib/kube-proxy/kubeconfig.conf' },
-      kubeApi: { contentType: 'application/vnd.kubernetes.protobuf', qps: 5, burst: 10 },
       bindAddress: undefined,
       detectLocal: { kind: 'clusterCIDR', cidrs: { IPv4: '10.244.0.0/16' } },
       nodePortAddresses: { primary: true, cidrs: [], loopback: [] },
@@ -60,7 +59,6 @@ describe("kubeadm's file", () => {
       metricsServer: { address: '127.0.0.1', port: 10249 },
       minSyncPeriod: undefined,
       syncPeriod: 30_000,
-      configSyncPeriod: 900_000,
       oomScoreAdj: -999,
       conntrack: {
         maxPerCore: 32_768,

@@ -87,16 +87,6 @@ export interface ConntrackConfig {
   readonly udpStreamTimeout: Millis;
 }
 
-/** How the API server is talked to, besides what a kubeconfig says. */
-export interface KubeApiConfig {
-  /** `--master`: overrides the server of the kubeconfig; empty for none. */
-  readonly master: string;
-  /** As given; requests of ours are JSON, whatever it says. */
-  readonly contentType: string;
-  readonly qps: number;
-  readonly burst: number;
-}
-
 /** Whether metrics name single Services, and how many of them at most. */
 export type ServiceMetricsConfig = { readonly kind: 'off' } | { readonly kind: 'on'; readonly limit: number };
 
@@ -117,7 +107,6 @@ export interface RunConfig extends LogConfig, DataplaneConfig, ClusterPlace {
   readonly kind: 'run';
   /** `set-up`: do what needs privileges, then end (`--init-only`). */
   readonly purpose: 'run' | 'set-up';
-  readonly kubeApi: KubeApiConfig;
   /** Overrides the Node's primary address, and with it the primary family; undefined for the Node's own. */
   readonly bindAddress: IpAddress | undefined;
   readonly detectLocal: DetectLocal;
@@ -132,7 +121,6 @@ export interface RunConfig extends LogConfig, DataplaneConfig, ClusterPlace {
   readonly enableProfiling: boolean;
   /** Undefined: the dataplane's own. */
   readonly minSyncPeriod: Millis | undefined;
-  readonly configSyncPeriod: Millis;
   readonly conntrack: ConntrackConfig;
   /** -1000 to 1000; undefined leaves the process as it is. */
   readonly oomScoreAdj: number | undefined;

@@ -50,16 +50,9 @@ export interface RunParts {
 export function toRunConfig({ settings, flags, env }: RunParts): Omit<RunConfig, 'notes' | 'files'> {
   const { kubeProxy, switchyard } = settings;
   const stanza = stanzaOf(proxyModeOf(kubeProxy));
-  const master = flags.get('master')?.texts.at(-1) ?? '';
   return {
     kind: 'run',
     purpose: flags.get('init-only')?.setting.value === true ? 'set-up' : 'run',
-    kubeApi: {
-      master,
-      contentType: kubeProxy.text('clientConnection.contentType'),
-      qps: kubeProxy.number('clientConnection.qps'),
-      burst: kubeProxy.number('clientConnection.burst'),
-    },
     ...placeOf({ settings, flags, env }),
     bindAddress: bindAddressOf(kubeProxy),
     detectLocal: detectLocalOf(kubeProxy),
@@ -70,7 +63,6 @@ export function toRunConfig({ settings, flags, env }: RunParts): Omit<RunConfig,
     bindAddressHardFail: kubeProxy.isOn('bindAddressHardFail'),
     enableProfiling: kubeProxy.isOn('enableProfiling'),
     minSyncPeriod: minSyncPeriodOf(kubeProxy),
-    configSyncPeriod: duration(kubeProxy, 'configSyncPeriod'),
     conntrack: conntrackOf(kubeProxy),
     oomScoreAdj: kubeProxy.number('oomScoreAdj'),
     featureGates: effectiveFeatureGates(kubeProxy.gates('featureGates')),
@@ -145,7 +137,7 @@ function ownOf(switchyard: Settings): Pick<RunConfig, 'terminatingFallback' | 'k
 }
 
 /** The URL of `--master`, if given; as in client-go a scheme may be missing. Throws `ConfigError`. */
-export function serverUrl(flags: FlagValues): URL | undefined {
+function serverUrl(flags: FlagValues): URL | undefined {
   const text = flags.get('master')?.texts.at(-1) ?? '';
   if (text === '') return undefined;
   const url = URL.parse(text.includes('://') ? text : `http://${text}`);
