@@ -1,6 +1,6 @@
 import type { Cidr, IpAddress, IpFamily, Millis, NodeName, Port, TableOptions } from '@switchyard/core';
-import type { IptablesVariant } from '@switchyard/netfilter/iptables';
 import type { LogFormat, LogLevel } from '@switchyard/host';
+import type { BackendHost } from '../backends.ts';
 import type { EffectiveSettings } from './effective.ts';
 import type { FlagValues } from './flags/parse-flags.ts';
 import type { ConfigNote } from './notes.ts';
@@ -26,29 +26,11 @@ export interface NodePortAddresses {
   readonly loopback: readonly IpFamily[];
 }
 
-/** What the iptables mode reads besides what every mode does. */
-export interface IptablesConfig {
-  /** `auto`: the one of the kernel's two iptables that is in use. */
-  readonly variant: IptablesVariant | 'auto';
-  /** Bit of the packet mark that asks for masquerading, 0 to 31. */
-  readonly masqueradeBit: number;
-  /** NodePorts answer on 127.0.0.0/8 too: asked for, and `nodePortAddresses` lets them. IPv4 only. */
-  readonly localhostNodePorts: boolean;
-}
+/** What the iptables mode reads besides what every mode does. `localhostNodePorts`: set, and `nodePortAddresses` lets them; IPv4 only. */
+export type IptablesConfig = Pick<BackendHost, 'variant' | 'masqueradeBit' | 'localhostNodePorts'>;
 
 /** What the ebpf mode reads besides what every mode does. */
-export interface EbpfConfig {
-  /** Directory of cgroup2 below which sockets are served; undefined: the root of the machine's cgroup2 mount. */
-  readonly cgroup: string | undefined;
-  /** Where bpffs is, or is to be mounted. */
-  readonly bpffs: string;
-  /** Patterns of names of devices on which clients outside the node arrive; none: the dataplane finds them itself. */
-  readonly interfaces: readonly string[];
-  /** Who forwards what comes from outside; `auto`: programs where the kernel can, else rules of nftables. */
-  readonly northSouth: 'auto' | 'tc' | 'nftables';
-  /** Whose sockets are served: all below the cgroup, or only those of the host's network namespace. */
-  readonly socketLb: 'all' | 'host';
-}
+export type EbpfConfig = Pick<BackendHost, 'cgroup' | 'bpffs' | 'interfaces' | 'northSouth' | 'socketLb'>;
 
 /** Which dataplane, and what it is told when it is opened. */
 export interface DataplaneConfig {

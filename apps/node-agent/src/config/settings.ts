@@ -61,6 +61,11 @@ export class Settings {
     return String(this.at(path).value);
   }
 
+  /** One of some words; the first for another text, which a check refuses. */
+  word<Word extends string>(path: string, [first, ...others]: readonly [Word, ...Word[]]): Word {
+    return others.find((one) => one === this.at(path).value) ?? first;
+  }
+
   /** A number, or a duration in milliseconds. */
   number(path: string): number {
     return Number(this.at(path).value);

@@ -82,7 +82,7 @@ export function placeOf({ settings, flags, env }: RunParts): ClusterPlace {
 /** How to log. */
 export function logConfigOf(kubeProxy: Settings): LogConfig {
   const logLevel = logLevelOf(kubeProxy.number('logging.verbosity'));
-  return { logLevel, logFormat: kubeProxy.text('logging.format') === 'json' ? 'json' : 'text' };
+  return { logLevel, logFormat: kubeProxy.word('logging.format', ['text', 'json']) };
 }
 
 /** Which dataplane, and how it is opened. */
@@ -99,20 +99,18 @@ export function dataplaneOf({ kubeProxy, switchyard }: EffectiveSettings): Datap
 
 function ebpfOf(switchyard: Settings): EbpfConfig {
   const cgroup = switchyard.text('ebpf.cgroup');
-  const northSouth = switchyard.text('ebpf.northSouth');
   return {
     cgroup: cgroup === '' ? undefined : cgroup,
     bpffs: switchyard.text('ebpf.bpffs'),
     interfaces: switchyard.list('ebpf.interfaces'),
-    northSouth: northSouth === 'tc' || northSouth === 'nftables' ? northSouth : 'auto',
-    socketLb: switchyard.text('ebpf.socketLB') === 'host' ? 'host' : 'all',
+    northSouth: switchyard.word('ebpf.northSouth', ['auto', 'tc', 'nftables']),
+    socketLb: switchyard.word('ebpf.socketLB', ['all', 'host']),
   };
 }
 
 function iptablesOf(kubeProxy: Settings, switchyard: Settings): IptablesConfig {
-  const variant = switchyard.text('iptablesVariant');
   return {
-    variant: variant === 'nft' || variant === 'legacy' ? variant : 'auto',
+    variant: switchyard.word('iptablesVariant', ['auto', 'nft', 'legacy']),
     masqueradeBit: kubeProxy.number('iptables.masqueradeBit'),
     localhostNodePorts: kubeProxy.isOn('iptables.localhostNodePorts') && areLoopbackNodePorts(kubeProxy),
   };
@@ -128,8 +126,8 @@ function areLoopbackNodePorts(kubeProxy: Settings): boolean {
 
 function ownOf(switchyard: Settings): Pick<RunConfig, 'terminatingFallback' | 'kubeProxyRules' | 'serviceMetrics'> {
   return {
-    terminatingFallback: switchyard.text('terminatingFallback') === 'off' ? 'off' : 'on',
-    kubeProxyRules: switchyard.text('kubeProxyRules') === 'keep' ? 'keep' : 'remove',
+    terminatingFallback: switchyard.word('terminatingFallback', ['on', 'off']),
+    kubeProxyRules: switchyard.word('kubeProxyRules', ['remove', 'keep']),
     serviceMetrics: switchyard.isOn('serviceMetrics.enabled')
       ? { kind: 'on', limit: switchyard.number('serviceMetrics.limit') }
       : { kind: 'off' },

@@ -1,4 +1,5 @@
 import type { ForwardingTable, IpAddress, IpFamily, Millis, NodeName } from '@switchyard/core';
+import type { EbpfConfig } from '../config/run-config.ts';
 import type { ReconcilerStatus } from '@switchyard/core/engine';
 
 /** What the debugging endpoints read. Every call gives the state of that moment. */
@@ -7,7 +8,7 @@ export interface DebugState {
   /** How the kernel is programmed; see `traitsOf`. */
   readonly mode: string;
   /** Whose sockets the ebpf mode serves; see `EbpfConfig`. */
-  readonly socketLb: 'all' | 'host';
+  readonly socketLb: EbpfConfig['socketLb'];
   /** Every family of this node, whether anything was applied to it or not. */
   readonly ipFamilies: readonly IpFamily[];
   /** What the kernel has, per family; see `Reconciler.tables`. */
