@@ -1,12 +1,5 @@
 import { HostError, ipFamilies } from '@switchyard/core';
-import {
-  allOfKubeProxy,
-  iptablesPlaces,
-  type IptablesSave,
-  isBirthmarked,
-  nothingUnwanted,
-  type RemovalWish,
-} from '@switchyard/netfilter/iptables';
+import { allOfKubeProxy, iptablesPlaces, nothingUnwanted } from '@switchyard/netfilter/iptables';
 import { type KernelFiles } from '@switchyard/host';
 import { type BackendHost, registeredBackends } from '../backends.ts';
 import { cleanBackend } from './clean-backend.ts';
@@ -41,9 +34,8 @@ export async function cleanUp(options: CleanUpOptions, signal: AbortSignal): Pro
   }
   removals.push(port === undefined ? await removeOwnChains(options, signal) : await handOver(options, port, signal));
   if (kubeProxy) {
-    const { runner, tables } = backendHost;
-    removals.push(await removeKubeProxyRules({ runner, tables, ipFamilies, wish: allOfKubeProxy }, signal));
-    removals.push(await removalOf(() => removeKubeProxyIpvs({ runner, files }, signal), signal));
+    removals.push(await removeKubeProxyRules(backendHost, ipFamilies, signal));
+    removals.push(await removalOf(() => removeKubeProxyIpvs({ runner: backendHost.runner, files }, signal), signal));
   }
   return joinRemovals(removals);
 }
@@ -56,20 +48,12 @@ export function cleanUpFailed({ failures }: Removal): HostError {
 
 /** Chains with kube-proxy's names are ours only where our birthmark is: a kube-proxy's own stay. */
 async function removeOwnChains({ backendHost, files }: CleanUpOptions, signal: AbortSignal): Promise<Removal> {
-  const { runner, tables } = backendHost;
+  const { tables } = backendHost;
   const removals: Removal[] = [];
   for (const place of iptablesPlaces(ipFamilies)) {
-    let isOurs = false;
-    const wish = (save: IptablesSave): RemovalWish => {
-      isOurs = isBirthmarked(save);
-      return isOurs ? allOfKubeProxy : nothingUnwanted;
-    };
-    const removal = await orElseNothing(
-      await removePlace(backendHost, place, wish, signal),
-      { tables, files, place },
-      signal,
-    );
-    removals.push(isOurs ? await thenBirthmark(removal, { runner, tables, place }, signal) : removal);
+    const all = await removePlace(backendHost, place, (isOurs) => (isOurs ? allOfKubeProxy : nothingUnwanted), signal);
+    const removal = await orElseNothing(all, { tables, files, place }, signal);
+    removals.push(all.isOurs ? await thenBirthmark(removal, backendHost, place, signal) : removal);
   }
   return joinRemovals(removals);
 }
@@ -89,10 +73,10 @@ async function orElseNothing(removal: Removal, asked: AskedWithoutIptables, sign
  * our birthmark goes.
  */
 async function handOver({ backendHost, files }: CleanUpOptions, port: number, signal: AbortSignal): Promise<Removal> {
-  const { runner, tables } = backendHost;
+  const { tables } = backendHost;
   const removals: Removal[] = [];
   for (const place of iptablesPlaces(ipFamilies)) {
-    const removal = await removeBirthmark({ runner, tables, place }, signal);
+    const removal = await removeBirthmark(backendHost, place, signal);
     removals.push(await orElseNothing(removal, { tables, files, place }, signal));
   }
   const all = joinRemovals(removals);

@@ -4,6 +4,7 @@ import {
   iptablesName,
   type IptablesPlace,
   type IptablesSave,
+  isBirthmarked,
   isKubeProxyChain,
   nothingUnwanted,
   type PlaceRemoval,
@@ -20,19 +21,26 @@ export interface RuleAccess {
   readonly tables: NftTables;
 }
 
+/** What was removed from a place, and whether this agent's birthmark was there. */
+export interface PlaceOutcome extends Removal {
+  readonly isOurs: boolean;
+}
+
 /**
- * Removes chains of one iptables variant and family, and tells it in words. A wish may depend on what is there. A table that
- * iptables cannot read is a failure if something is to go and chains of kube-proxy are in it. Never throws but for an abort.
+ * Removes chains of one iptables variant and family, and tells it in words. The wish may depend on whether they are this agent's. A
+ * table that iptables cannot read is a failure if something is to go and chains of kube-proxy are in it. Never throws but for an abort.
  */
 export async function removePlace(
   { runner, tables }: RuleAccess,
   target: IptablesPlace,
-  wish: RemovalWish | ((save: IptablesSave) => RemovalWish),
+  wish: (isOurs: boolean) => RemovalWish,
   signal: AbortSignal,
-): Promise<Removal> {
+): Promise<PlaceOutcome> {
+  let isOurs = false;
   let chosen = nothingUnwanted;
   const choose = (save: IptablesSave): RemovalWish => {
-    chosen = typeof wish === 'function' ? wish(save) : wish;
+    isOurs = isBirthmarked(save);
+    chosen = wish(isOurs);
     return chosen;
   };
   const place = await removeChains(runner, target, choose, signal);
@@ -41,7 +49,7 @@ export async function removePlace(
   for (const table of unread) {
     removals.push(await removalOf(() => lookInto({ tables, ipFamily: place.ipFamily, table }), signal));
   }
-  return joinRemovals(removals);
+  return { ...joinRemovals(removals), isOurs };
 }
 
 interface UnreadTable {

@@ -1,31 +1,26 @@
 import type { IpFamily } from '@switchyard/core';
-import { type CommandRunner } from '@switchyard/host';
-import { iptablesPlaces, type RemovalWish } from '@switchyard/netfilter/iptables';
-import { removePlace } from './iptables-place.ts';
+import { allOfKubeProxy, iptablesPlaces } from '@switchyard/netfilter/iptables';
+import { removePlace, type RuleAccess } from './iptables-place.ts';
 import type { NftTables } from './nft-tables.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
-
-/** What is to be removed, and with what. */
-export interface KubeProxyRulesOptions {
-  readonly runner: CommandRunner;
-  readonly tables: NftTables;
-  readonly ipFamilies: readonly IpFamily[];
-  readonly wish: RemovalWish;
-}
 
 /**
  * Removes the packet rules of a kube-proxy that runs no more: its chains in both variants of iptables, and its nft tables.
  * Flows it translated go on: that knowledge is the connection tracking's. Never throws but for an abort.
  */
-export async function removeKubeProxyRules(options: KubeProxyRulesOptions, signal: AbortSignal): Promise<Removal> {
-  const { runner, tables, ipFamilies, wish } = options;
+export async function removeKubeProxyRules(
+  access: RuleAccess,
+  ipFamilies: readonly IpFamily[],
+  signal: AbortSignal,
+): Promise<Removal> {
   const removals: Removal[] = [];
   // One after another: all of them contend for the kernel's one lock on rules.
   for (const ipFamily of ipFamilies) {
-    removals.push(await removalOf(() => removeNftTable(tables, ipFamily), signal));
+    removals.push(await removalOf(() => removeNftTable(access.tables, ipFamily), signal));
   }
-  for (const place of iptablesPlaces(ipFamilies))
-    removals.push(await removePlace({ runner, tables }, place, wish, signal));
+  for (const place of iptablesPlaces(ipFamilies)) {
+    removals.push(await removePlace(access, place, () => allOfKubeProxy, signal));
+  }
   return joinRemovals(removals);
 }
 

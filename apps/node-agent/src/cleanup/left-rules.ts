@@ -4,15 +4,13 @@ import {
   birthmarkChain,
   type IptablesPlace,
   iptablesPlaces,
-  type IptablesSave,
   type IptablesVariant,
-  isBirthmarked,
   nothingUnwanted,
   type RemovalWish,
 } from '@switchyard/netfilter/iptables';
 import { type BackendHost, backendOf, registeredBackends } from '../backends.ts';
 import { cleanBackend } from './clean-backend.ts';
-import { type RuleAccess, removePlace } from './iptables-place.ts';
+import { type PlaceOutcome, type RuleAccess, removePlace } from './iptables-place.ts';
 import { removeNftTable } from './kube-proxy-rules.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
 
@@ -55,7 +53,7 @@ export async function removeLeftRules(options: LeftRulesOptions, signal: AbortSi
   const writesChains = backendOf(mode).detectVariant !== undefined;
   for (const place of iptablesPlaces(ipFamilies)) {
     if (writesChains && (variant === undefined || place.variant === variant)) continue;
-    const { isOurs, removal } = await removeFrom(place, options, signal);
+    const { isOurs, ...removal } = await removeFrom(place, options, signal);
     (isOurs ? ours : kubeProxy).push(removal);
   }
   return { ours: joinRemovals(ours), kubeProxy: joinRemovals(kubeProxy) };
@@ -65,33 +63,29 @@ async function removeFrom(
   place: IptablesPlace,
   { backendHost, kubeProxyRules }: LeftRulesOptions,
   signal: AbortSignal,
-): Promise<{ readonly isOurs: boolean; readonly removal: Removal }> {
-  let isOurs = false;
-  const wish = (save: IptablesSave): RemovalWish => {
-    isOurs = isBirthmarked(save); // what our iptables mode wrote are kube-proxy's chains
-    return isOurs || kubeProxyRules === 'remove' ? allButForward : nothingUnwanted;
-  };
-  const { runner, tables } = backendHost;
-  const removal = await removePlace(backendHost, place, wish, signal);
-  if (isOurs) return { isOurs, removal: await thenBirthmark(removal, { runner, tables, place }, signal) };
+): Promise<PlaceOutcome> {
+  const isAll = kubeProxyRules === 'remove';
+  const wish = (isOurs: boolean): RemovalWish => (isOurs || isAll ? allButForward : nothingUnwanted);
+  const { isOurs, ...removal } = await removePlace(backendHost, place, wish, signal);
+  if (isOurs) return { isOurs, ...(await thenBirthmark(removal, backendHost, place, signal)) };
   // Rules that are to stay need not be readable.
-  return { isOurs, removal: kubeProxyRules === 'remove' ? removal : nothingRemoved };
-}
-
-/** Where iptables is asked. */
-export interface AskedPlace extends RuleAccess {
-  readonly place: IptablesPlace;
+  return { isOurs, ...(isAll ? removal : nothingRemoved) };
 }
 
 /** The birthmark goes last, and only if all else could go: what is left, also by a killed process, is then still known as ours. */
-export async function thenBirthmark(before: Removal, asked: AskedPlace, signal: AbortSignal): Promise<Removal> {
+export async function thenBirthmark(
+  before: Removal,
+  access: RuleAccess,
+  place: IptablesPlace,
+  signal: AbortSignal,
+): Promise<Removal> {
   if (before.failures.length > 0) return before;
-  return joinRemovals([before, await removeBirthmark(asked, signal)]);
+  return joinRemovals([before, await removeBirthmark(access, place, signal)]);
 }
 
 /** Removes the birthmark alone. */
-export async function removeBirthmark({ place, ...access }: AskedPlace, signal: AbortSignal): Promise<Removal> {
-  return await removePlace(access, place, { isUnwanted: (chain) => chain === birthmarkChain }, signal);
+export async function removeBirthmark(access: RuleAccess, place: IptablesPlace, signal: AbortSignal): Promise<Removal> {
+  return await removePlace(access, place, () => ({ isUnwanted: (chain) => chain === birthmarkChain }), signal);
 }
 
 /**
@@ -105,13 +99,8 @@ export async function ourVariant(
 ): Promise<IptablesVariant | undefined> {
   const failures: Error[] = [];
   for (const place of iptablesPlaces(ipFamilies)) {
-    let isOurs = false;
-    const look = (save: IptablesSave): RemovalWish => {
-      isOurs = isBirthmarked(save);
-      return nothingUnwanted;
-    };
-    const read = await removePlace(access, place, look, signal);
-    if (isOurs) return place.variant;
+    const read = await removePlace(access, place, () => nothingUnwanted, signal);
+    if (read.isOurs) return place.variant;
     failures.push(...read.failures);
   }
   const [cause] = failures;
