@@ -3,18 +3,17 @@ import { explainAnswer } from './debug-explain.ts';
 import { forwardingAnswer } from './debug-forwarding.ts';
 import type { DebugState } from './debug-state.ts';
 import { oneAtATime } from './one-at-a-time.ts';
-import type { Route } from './route.ts';
+import { get, type Route } from './route.ts';
 
 /** Ours: `/debug/forwarding`, `/debug/explain`, `/debug/dump`. They read and change nothing. */
 export function debugRoutes(state: DebugState): readonly Route[] {
   return [
-    { path: '/debug/forwarding', methods: ['GET'], answer: (request) => forwardingAnswer(state, request) },
-    { path: '/debug/explain', methods: ['GET'], answer: (request) => explainAnswer(state, request) },
-    {
-      path: '/debug/dump',
-      methods: ['GET'],
-      answer: oneAtATime((_, signal) => dumpAnswer(state, signal)),
-    },
+    get('/debug/forwarding', (request) => forwardingAnswer(state, request)),
+    get('/debug/explain', (request) => explainAnswer(state, request)),
+    get(
+      '/debug/dump',
+      oneAtATime((_, signal) => dumpAnswer(state, signal)),
+    ),
   ];
 }
 

@@ -31,11 +31,9 @@ export interface EndpointsOptions {
  */
 export async function serveEndpoints(options: EndpointsOptions, signal: AbortSignal): Promise<void> {
   const { config, clock, metrics, health } = options;
-  const ofHealth = { target: config.healthz, routes: () => healthRoutes({ health, clock, metrics }) };
-  const ofMetrics = { target: config.metricsServer, routes: () => routesOfMetrics(options) };
   const stop = new AbortController();
   const running = AbortSignal.any([signal, stop.signal]);
-  const guarded = async (server: ServerKind & ServerContent): Promise<void> => {
+  const guarded = async (server: EndpointServer): Promise<void> => {
     try {
       await serveOne(options, server, running);
     } catch (error) {
@@ -44,38 +42,36 @@ export async function serveEndpoints(options: EndpointsOptions, signal: AbortSig
     }
   };
   const ended = await Promise.allSettled([
-    guarded({ ...healthServer, ...ofHealth }),
-    guarded({ ...metricsServer, ...ofMetrics }),
+    guarded({
+      name: 'healthz',
+      target: config.healthz,
+      flag: '--healthz-bind-address',
+      reason: 'FailedToStartProxierHealthcheck',
+      routes: () => healthRoutes({ health, clock, metrics }),
+    }),
+    guarded({
+      name: 'metrics',
+      target: config.metricsServer,
+      flag: '--metrics-bind-address',
+      reason: 'FailedToStartMetricServer',
+      routes: () => routesOfMetrics(options),
+    }),
   ]);
   for (const result of ended) if (result.status === 'rejected') throw result.reason;
 }
 
-interface ServerKind {
+interface EndpointServer {
   readonly name: string;
+  readonly target: BindTarget | undefined;
   readonly flag: string;
   /** Of the Event on the Node when it cannot listen. */
   readonly reason: Parameters<typeof failedServerEvent>[1];
-}
-
-interface ServerContent {
-  readonly target: BindTarget | undefined;
   readonly routes: () => readonly Route[];
 }
 
-const healthServer: ServerKind = {
-  name: 'healthz',
-  flag: '--healthz-bind-address',
-  reason: 'FailedToStartProxierHealthcheck',
-};
-const metricsServer: ServerKind = {
-  name: 'metrics',
-  flag: '--metrics-bind-address',
-  reason: 'FailedToStartMetricServer',
-};
-
 async function serveOne(
   { config, listener, events, clock, logger }: EndpointsOptions,
-  { name, flag, reason, target, routes }: ServerKind & ServerContent,
+  { name, flag, reason, target, routes }: EndpointServer,
   signal: AbortSignal,
 ): Promise<void> {
   if (target === undefined) return;

@@ -11,24 +11,14 @@ export interface HealthRoutesOptions {
 
 /** `/healthz` for load balancers and `/livez` for whoever restarts this process; each answer is counted by its code. */
 export function healthRoutes({ health, clock, metrics }: HealthRoutesOptions): readonly Route[] {
-  return [
-    {
-      path: '/healthz',
-      methods: 'any',
-      answer: () => {
-        const answer = healthzAnswer(health(), clock.now());
-        metrics.add('kubeproxy_proxy_healthz_total', { code: String(answer.status) });
-        return answer;
-      },
+  const route = (name: 'healthz' | 'livez', answerOf: typeof healthzAnswer): Route => ({
+    path: `/${name}`,
+    methods: 'any',
+    answer: () => {
+      const answer = answerOf(health(), clock.now());
+      metrics.add(`kubeproxy_proxy_${name}_total`, { code: String(answer.status) });
+      return answer;
     },
-    {
-      path: '/livez',
-      methods: 'any',
-      answer: () => {
-        const answer = livezAnswer(health(), clock.now());
-        metrics.add('kubeproxy_proxy_livez_total', { code: String(answer.status) });
-        return answer;
-      },
-    },
-  ];
+  });
+  return [route('healthz', healthzAnswer), route('livez', livezAnswer)];
 }

@@ -1,7 +1,6 @@
 import { type HttpAnswer, type HttpRequest, textAnswer } from '@switchyard/core/health';
 import { type Millis } from '@switchyard/core';
-import { processStartHeader } from './process-start.ts';
-import type { Route } from './route.ts';
+import { get, type Route } from './route.ts';
 
 /** Prometheus' text format. */
 const metricsContentType = 'text/plain; version=0.0.4; charset=utf-8';
@@ -19,12 +18,8 @@ export function healthAndSliRoutes(startTime: Millis): readonly Route[] {
     return textAnswer(200, 'ok');
   };
   return [
-    {
-      path: '/healthz',
-      methods: ['GET'],
-      answer: (request) => verboseAnswer(ping(), request),
-    },
-    { path: '/healthz/ping', methods: ['GET'], answer: () => ping() },
+    get('/healthz', (request) => verboseAnswer(ping(), request)),
+    get('/healthz/ping', ping),
     {
       path: '/metrics/slis',
       methods: ['GET', 'DELETE'],
@@ -35,6 +30,11 @@ export function healthAndSliRoutes(startTime: Millis): readonly Route[] {
       },
     },
   ];
+}
+
+/** The header by which Prometheus' libraries report the start of the process (wall clock), in whole seconds. */
+export function processStartHeader(startTime: Millis): Readonly<Record<string, string>> {
+  return { 'Process-Start-Time-Unix': String(Math.floor(startTime / 1000)) };
 }
 
 function verboseAnswer(answer: HttpAnswer, { query }: HttpRequest): HttpAnswer {

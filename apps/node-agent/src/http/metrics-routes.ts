@@ -6,12 +6,11 @@ import { debugRoutes } from './debug-routes.ts';
 import type { DebugState } from './debug-state.ts';
 import type { MetricsPage } from '../metrics/metrics-page.ts';
 import { SharedPages } from '../metrics/shared-pages.ts';
-import { healthAndSliRoutes } from './health-slis.ts';
-import { processStartHeader } from './process-start.ts';
+import { healthAndSliRoutes, processStartHeader } from './health-slis.ts';
 import type { Profiler } from './profiler.ts';
 import { profilingRoutes } from './profiling-routes.ts';
-import type { Route } from './route.ts';
-import { flagzAnswer, statuszAnswer } from './zpages.ts';
+import { get, type Route } from './route.ts';
+import { flagzAnswer, type ProcessFacts, statuszAnswer } from './zpages.ts';
 
 /** What other parts of the agent tell through the metrics server. */
 export interface EndpointViews {
@@ -22,17 +21,6 @@ export interface EndpointViews {
   /** Changes the verbosity of the log at once, as `-v`. */
   readonly setVerbosity: (verbosity: number) => void;
   readonly process: ProcessFacts;
-}
-
-/** This process. */
-export interface ProcessFacts {
-  /** Wall clock. */
-  readonly startTime: Millis;
-  /** Of the runtime, such as `v24.21.0`. */
-  readonly nodeVersion: string;
-  readonly version: string;
-  /** Its name first. */
-  readonly commandLine: readonly string[];
 }
 
 /** What the endpoints of the metrics server need. */
@@ -57,39 +45,19 @@ export function metricsRoutes(options: MetricsRoutesOptions): readonly Route[] {
   const isOn = (gate: string): boolean => featureGates.get(gate) ?? true;
   const { commandLine, startTime } = views.process;
   const profiling = { profiler, commandLine, setVerbosity: views.setVerbosity, logger };
-  const flagz: Route = {
-    path: '/flagz',
-    methods: ['GET'],
-    answer: (request) => flagzAnswer(views.flagz(), request),
-  };
   const routes: readonly Route[] = [
     ...healthAndSliRoutes(startTime),
-    { path: '/proxyMode', methods: ['GET'], answer: () => textAnswer(200, mode) },
-    { path: '/metrics', methods: ['GET'], answer: metricsAnswer(pages, startTime) },
-    { path: '/configz', methods: ['GET'], answer: () => jsonAnswer(200, views.configz()) },
-    ...(isOn('ComponentFlagz') ? [flagz] : []),
+    get('/proxyMode', () => textAnswer(200, mode)),
+    get('/metrics', metricsAnswer(pages, startTime)),
+    get('/configz', () => jsonAnswer(200, views.configz())),
+    ...(isOn('ComponentFlagz') ? [get('/flagz', (request) => flagzAnswer(views.flagz(), request))] : []),
     ...debugRoutes(debug),
     ...(enableProfiling ? profilingRoutes(profiling) : []),
   ];
   if (!isOn('ComponentStatusz')) return routes;
   const paths = [...routes.map(({ path }) => path), '/statusz'];
-  const statusz: Route = {
-    path: '/statusz',
-    methods: ['GET'],
-    answer: (request) => {
-      const { nodeVersion, version: binaryVersion } = views.process;
-      const facts = {
-        startTime,
-        now: clock.now(),
-        nodeVersion,
-        binaryVersion,
-        emulationVersion: kubernetesRelease,
-        paths,
-      };
-      return statuszAnswer(facts, request);
-    },
-  };
-  return [...routes, statusz];
+  const facts = { ...views.process, emulationVersion: kubernetesRelease, paths };
+  return [...routes, get('/statusz', (request) => statuszAnswer({ ...facts, now: clock.now() }, request))];
 }
 
 function metricsAnswer(

@@ -1,8 +1,14 @@
-import { type HttpAnswer, type HttpReply, type HttpRequest, textAnswer } from '@switchyard/core/health';
+import {
+  type HttpAnswer,
+  type HttpHandler,
+  type HttpReply,
+  type HttpRequest,
+  textAnswer,
+} from '@switchyard/core/health';
 import { type Logger, type Millis, seconds } from '@switchyard/core';
 import { oneAtATime } from './one-at-a-time.ts';
-import type { ProfileRequest, Profiler } from './profiler.ts';
-import type { Route } from './route.ts';
+import type { Profiler } from './profiler.ts';
+import { get, type Route } from './route.ts';
 
 /** What the profiling endpoints need. */
 export interface ProfilingRoutesOptions {
@@ -14,36 +20,19 @@ export interface ProfilingRoutesOptions {
   readonly logger: Logger;
 }
 
-const defaultDuration = { profile: seconds(30), heap: seconds(10) };
 const longestSeconds = 600;
 
 /** What `enableProfiling` adds: Go's paths as far as a Node.js process has something to say there, and `/debug/flags/v`. */
 export function profilingRoutes(options: ProfilingRoutesOptions): readonly Route[] {
   const { profiler, commandLine } = options;
   return [
-    { path: '/debug/pprof', methods: ['GET'], answer: () => textAnswer(301, '', { Location: '/debug/pprof/' }) },
-    { path: '/debug/pprof/', methods: ['GET'], answer: () => textAnswer(200, index) },
-    {
-      path: '/debug/pprof/profile',
-      methods: ['GET'],
-      answer: oneAtATime(async (request, signal) =>
-        profileAnswer({ request, byDefault: defaultDuration.profile, name: 'cpuprofile' }, async (wanted) =>
-          (await profiler()).cpu(wanted, signal),
-        ),
-      ),
-    },
-    {
-      path: '/debug/pprof/heap',
-      methods: ['GET'],
-      answer: oneAtATime(async (request, signal) =>
-        profileAnswer({ request, byDefault: defaultDuration.heap, name: 'heapprofile' }, async (wanted) =>
-          (await profiler()).heap(wanted, signal),
-        ),
-      ),
-    },
-    { path: '/debug/pprof/cmdline', methods: ['GET'], answer: () => textAnswer(200, commandLine.join('\0')) },
-    { path: '/debug/flags', methods: ['GET'], answer: () => textAnswer(200, flagsIndex) },
-    { path: '/debug/flags/', methods: ['GET'], answer: () => textAnswer(200, flagsIndex) },
+    get('/debug/pprof', () => textAnswer(301, '', { Location: '/debug/pprof/' })),
+    get('/debug/pprof/', () => textAnswer(200, index)),
+    get('/debug/pprof/profile', profileHandler(profiler, 'cpu', seconds(30))),
+    get('/debug/pprof/heap', profileHandler(profiler, 'heap', seconds(10))),
+    get('/debug/pprof/cmdline', () => textAnswer(200, commandLine.join('\0'))),
+    get('/debug/flags', () => textAnswer(200, flagsIndex)),
+    get('/debug/flags/', () => textAnswer(200, flagsIndex)),
     { path: '/debug/flags/v', methods: ['PUT'], answer: (request) => verbosityAnswer(request, options) },
   ];
 }
@@ -63,35 +52,32 @@ const index = [
 
 const flagsIndex = '/debug/flags/\n\nv  PUT a number: verbosity of the log, as -v\n';
 
-interface Asked {
-  readonly request: HttpRequest;
-  readonly byDefault: Millis;
-  /** Extension of a file in V8's format. */
-  readonly name: string;
-}
-
-async function profileAnswer(
-  { request, byDefault, name }: Asked,
-  take: (wanted: ProfileRequest) => Promise<string | Uint8Array>,
-): Promise<HttpReply> {
-  const text = request.query.get('seconds');
-  const value = Number(text ?? byDefault / 1000);
-  if (!(value > 0 && value <= longestSeconds) || text === '') {
-    return textAnswer(400, `400 seconds is a number of more than 0 and at most ${longestSeconds}\n`);
-  }
-  const format = request.query.get('format') ?? 'pprof';
-  if (format !== 'pprof' && format !== 'v8') return textAnswer(400, "400 format is 'pprof' or 'v8'\n");
-  if (request.method === 'HEAD') return textAnswer(200, '');
-  const profile = await take({ duration: seconds(value), format });
-  return {
-    status: 200,
-    headers: {
-      'Content-Type': format === 'v8' ? 'application/json' : 'application/octet-stream',
-      'X-Content-Type-Options': 'nosniff',
-      'Content-Disposition': `attachment; filename="${format === 'v8' ? `switchyard-agent.${name}` : 'profile'}"`,
-    },
-    pieces: whole(profile),
-  };
+function profileHandler(
+  profiler: ProfilingRoutesOptions['profiler'],
+  kind: keyof Profiler,
+  byDefault: Millis,
+): HttpHandler {
+  return oneAtATime(async ({ query, method }, signal): Promise<HttpReply> => {
+    const text = query.get('seconds');
+    const value = Number(text ?? byDefault / 1000);
+    if (!(value > 0 && value <= longestSeconds) || text === '') {
+      return textAnswer(400, `400 seconds is a number of more than 0 and at most ${longestSeconds}\n`);
+    }
+    const format = query.get('format') ?? 'pprof';
+    if (format !== 'pprof' && format !== 'v8') return textAnswer(400, "400 format is 'pprof' or 'v8'\n");
+    if (method === 'HEAD') return textAnswer(200, '');
+    const profile = await (await profiler())[kind]({ duration: seconds(value), format }, signal);
+    const file = format === 'v8' ? `switchyard-agent.${kind}profile` : 'profile';
+    return {
+      status: 200,
+      headers: {
+        'Content-Type': format === 'v8' ? 'application/json' : 'application/octet-stream',
+        'X-Content-Type-Options': 'nosniff',
+        'Content-Disposition': `attachment; filename="${file}"`,
+      },
+      pieces: whole(profile),
+    };
+  });
 }
 
 async function* whole<T>(piece: T): AsyncGenerator<T, void, undefined> {

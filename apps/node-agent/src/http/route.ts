@@ -20,6 +20,11 @@ export interface Route {
   readonly answer: HttpHandler;
 }
 
+/** An endpoint that is read. */
+export function get(path: string, answer: HttpHandler): Route {
+  return { path, methods: ['GET'], answer };
+}
+
 /**
  * Answers by path and method: 404 for an unknown path, 405 for a method that the path does not take, 500 for an
  * endpoint that fails, which is logged and costs nothing else.

@@ -2,14 +2,21 @@ import { type HttpAnswer, type HttpRequest, jsonAnswer, textAnswer } from '@swit
 import { type Millis } from '@switchyard/core';
 import { includesType, parseAccept } from './accept.ts';
 
-/** What `/statusz` tells of this process. */
-export interface StatuszFacts {
+/** This process. */
+export interface ProcessFacts {
   /** Wall clock. */
   readonly startTime: Millis;
-  readonly now: Millis;
   /** Of the runtime, such as `v24.21.0`. */
   readonly nodeVersion: string;
-  readonly binaryVersion: string;
+  readonly version: string;
+  /** Its name first. */
+  readonly commandLine: readonly string[];
+}
+
+/** What `/statusz` tells of this process. */
+export interface StatuszFacts extends Pick<ProcessFacts, 'startTime' | 'nodeVersion' | 'version'> {
+  /** Wall clock. */
+  readonly now: Millis;
   /** Of the Kubernetes release whose kube-proxy we stand in for, such as `1.36`. */
   readonly emulationVersion: string;
   /** Endpoints worth a look; only the first part of each is told. */
@@ -36,7 +43,7 @@ export function statuszAnswer(facts: StatuszFacts, request: HttpRequest): HttpAn
         `Started: ${unixDate(facts.startTime)}`,
         `Up: ${hours(uptime)}`,
         `Node.js version: ${facts.nodeVersion}`,
-        `Binary version: ${facts.binaryVersion}`,
+        `Binary version: ${facts.version}`,
         `Emulation version: ${facts.emulationVersion}`,
         `Paths: ${paths.join(' ')}`,
         '',
@@ -45,7 +52,7 @@ export function statuszAnswer(facts: StatuszFacts, request: HttpRequest): HttpAn
       startTime: new Date(facts.startTime).toISOString().replace(/\.\d+Z$/, 'Z'),
       uptimeSeconds: uptime,
       goVersion: facts.nodeVersion, // always present in Kubernetes; as in kubernetes_build_info, the runtime's version
-      binaryVersion: facts.binaryVersion,
+      binaryVersion: facts.version,
       emulationVersion: facts.emulationVersion,
       paths,
     }),
