@@ -1,6 +1,7 @@
-import { DataplaneError, type EventRecorder, type NodeName, nodeSubject, type RecordedEvent } from '@switchyard/core';
+import { DataplaneError, type EventRecorder } from '@switchyard/core';
 import { type AppFailure, writeTerminationMessage } from '@switchyard/host';
 import type { ClusterPlace } from '../config.ts';
+import { nodeWarning } from './agent-events.ts';
 
 /** Where this process reports why it ends. */
 export interface FailureChannels {
@@ -33,7 +34,7 @@ export async function reportFailure({ error, text }: AppFailure, channels: Failu
   if (place === undefined || place.source.kind === 'manifests' || isWantedRestart(error)) return;
   try {
     await using events = await openEvents(place);
-    events.record(failureEvent(place.nodeName, text, hasForwarded));
+    events.record(nodeWarning(place.nodeName, hasForwarded ? 'SwitchyardFailed' : 'SwitchyardStartFailed', text));
   } catch {
     // The API server cannot be reached; the log and the termination message say the same.
   }
@@ -41,9 +42,4 @@ export async function reportFailure({ error, text }: AppFailure, channels: Failu
 
 function isWantedRestart(error: unknown): boolean {
   return error instanceof DataplaneError && error.code === 'config.changed';
-}
-
-function failureEvent(nodeName: NodeName, note: string, hasForwarded: boolean): RecordedEvent {
-  const reason = hasForwarded ? 'SwitchyardFailed' : 'SwitchyardStartFailed';
-  return { type: 'Warning', reason, action: 'StartKubeProxy', regarding: nodeSubject(nodeName), note };
 }

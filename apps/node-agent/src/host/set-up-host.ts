@@ -1,14 +1,8 @@
 import { traitsOf } from '../backends.ts';
-import {
-  type EventRecorder,
-  HostError,
-  type IpFamily,
-  type Logger,
-  type NodeName,
-  nodeSubject,
-} from '@switchyard/core';
+import { type EventRecorder, HostError, type IpFamily, type Logger } from '@switchyard/core';
 import { type KernelFiles, sysctlPath } from '@switchyard/host';
 import type { RunConfig } from '../config/run-config.ts';
+import { nodeWarning } from '../events/agent-events.ts';
 import { conntrackSettings, type WantedSetting } from './conntrack-settings.ts';
 
 /** The machine, as far as it is set up before anything else. */
@@ -41,7 +35,9 @@ export function setUpHost(config: SetUpConfig, host: SetUpHost): void {
   const advice = 'run once with --init-only and full rights, or set them to 0 to leave them to the machine';
   logger.warn('conntrack settings stay as they are', { refused: refused.map(({ message }) => message), advice });
   const ofSys = refused.find(({ message }) => message.includes(' /sys/'));
-  if (ofSys !== undefined) noteReadOnlySys(nodeName, host.events, ofSys);
+  if (ofSys === undefined) return;
+  const note = `cannot modify conntrack limits, problems may arise later: ${ofSys.message}`;
+  host.events.record(nodeWarning(nodeName, 'readOnlySysFS', note)); // kube-proxy's words, which people search for
 }
 
 /** What a configuration needs that was read again, after the one before it. `nodePortAddresses` may take in loopback at any time. */
@@ -100,15 +96,4 @@ function setIfNeeded(files: KernelFiles, { path, value, rule }: WantedSetting): 
 
 function oomSetting(value: number | undefined): readonly WantedSetting[] {
   return value === undefined ? [] : [{ path: '/proc/self/oom_score_adj', value, rule: 'exactly' }];
-}
-
-/** kube-proxy's words, which people search for. */
-function noteReadOnlySys(nodeName: NodeName, events: EventRecorder, error: HostError): void {
-  events.record({
-    type: 'Warning',
-    reason: 'readOnlySysFS',
-    action: 'StartKubeProxy',
-    regarding: nodeSubject(nodeName),
-    note: `cannot modify conntrack limits, problems may arise later: ${error.message}`,
-  });
 }

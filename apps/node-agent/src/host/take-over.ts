@@ -4,12 +4,12 @@ import {
   type Logger,
   type Millis,
   type NodeName,
-  nodeSubject,
   seconds,
   type ServicePortKey,
 } from '@switchyard/core';
 import { type ReconcilerStatus } from '@switchyard/core/engine';
 import type { LeftRules } from '../cleanup/left-rules.ts';
+import { nodeWarning } from '../events/agent-events.ts';
 import type { Removal } from '../cleanup/removal.ts';
 
 /** What taking over needs. */
@@ -126,8 +126,8 @@ export class TakeOver implements AsyncDisposable {
   }
 
   #record(type: 'Normal' | 'Warning', reason: string, note: string): void {
-    const regarding = nodeSubject(this.#options.nodeName);
-    this.#options.events.record({ type, reason, action: 'TakeOver', regarding, note });
+    const { nodeName, events } = this.#options;
+    events.record({ ...nodeWarning(nodeName, reason, note, 'TakeOver'), type });
   }
 }
 
