@@ -11,7 +11,8 @@ import { type DataplaneBackend } from '@switchyard/core/engine';
 import { node, replaceAll, service, slice, tableOptions } from '@switchyard/core/testing';
 import { createCommandRunner } from '@switchyard/host';
 import { createLab } from '@switchyard/lab';
-import { createMetricsPage, joinPieces } from '../src/metrics/metrics-page.ts';
+import { createMetricsPage } from '../src/metrics/metrics-page.ts';
+import { joinPieces } from '../src/metrics/testing/metrics-pages.ts';
 import { serviceMetrics } from '../src/metrics/service-metrics.ts';
 
 const services = 10_000;

@@ -2,7 +2,7 @@ import { type Clock, millis, nodeName, parseIp, seconds, systemClock } from '@sw
 import { MemoryLogger, node, replaceAll, ScriptedApiServer, serveWatchList, service } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
 import { contactRestoredEvent } from './events/agent-events.ts';
-import { noopMetricsPage } from './metrics/metrics-page.ts';
+import { noopMetricsPage } from './metrics/testing/metrics-pages.ts';
 import { openSource } from './open-source.ts';
 import { AgentBench, configOf } from './testing/agent-bench.ts';
 

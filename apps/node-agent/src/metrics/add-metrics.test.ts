@@ -4,7 +4,8 @@ import { ManualClock, RecordingBackend } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
 import type { ServiceMetricsConfig } from '../config/run-config.ts';
 import { addMetrics } from './add-metrics.ts';
-import { createMetricsPage, joinPieces } from './metrics-page.ts';
+import { createMetricsPage } from './metrics-page.ts';
+import { joinPieces } from './testing/metrics-pages.ts';
 
 const { signal } = new AbortController();
 const counted: ServiceCounters = { connections: 9, drops: { noLocalEndpoint: 0, noEndpoints: 0, sourceRange: 0 } };

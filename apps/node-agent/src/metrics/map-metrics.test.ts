@@ -3,7 +3,8 @@ import { RecordingBackend } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
 import type { ProxyMode } from '../config/proxy-mode.ts';
 import { mapMetrics } from './map-metrics.ts';
-import { createMetricsPage, joinPieces } from './metrics-page.ts';
+import { createMetricsPage } from './metrics-page.ts';
+import { joinPieces } from './testing/metrics-pages.ts';
 
 const { signal } = new AbortController();
 const mapFills = () => [

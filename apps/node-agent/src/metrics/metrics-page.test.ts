@@ -4,7 +4,8 @@ import { ManualClock, MemoryLogger, RecordingBackend } from '@switchyard/core/te
 import { collectedFamily, watchProcess } from '@switchyard/host';
 import { describe, expect, test } from 'vitest';
 import { addMetrics, type MeasuredAgent } from './add-metrics.ts';
-import { createMetricsPage, joinPieces, type MetricsPage } from './metrics-page.ts';
+import { createMetricsPage, type MetricsPage } from './metrics-page.ts';
+import { joinPieces } from './testing/metrics-pages.ts';
 
 const { signal } = new AbortController();
 const createPage = (): MetricsPage => createMetricsPage({ mode: 'nftables', ipFamilies: ['IPv4'], clock: systemClock });

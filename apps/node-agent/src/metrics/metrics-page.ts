@@ -6,8 +6,6 @@ import {
   type Metrics,
   type MetricSet,
   millis,
-  noopMetrics,
-  UsageError,
 } from '@switchyard/core';
 import {
   contentTypes,
@@ -76,20 +74,6 @@ function isServed(name: string, sets: readonly MetricSet[]): boolean {
   const set = declared[name]?.set;
   return set === undefined || sets.includes(set);
 }
-
-/** The whole body, for whoever has no use for pieces. */
-export async function joinPieces({ pieces }: MetricsText): Promise<string> {
-  let body = '';
-  for await (const piece of pieces) body += piece;
-  return body;
-}
-
-/** Says nothing, for tests of other things. */
-export const noopMetricsPage: MetricsPage = {
-  metrics: noopMetrics,
-  addCollector: () => undefined,
-  metricsText: () => Promise.reject(new UsageError('metrics.none', 'this agent was started without a page of metrics')),
-};
 
 interface Writing {
   readonly format: MetricsFormat;

@@ -2,7 +2,8 @@ import { HostError, systemClock } from '@switchyard/core';
 import { RecordingBackend } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
 import type { ProxyMode } from '../config/proxy-mode.ts';
-import { createMetricsPage, joinPieces } from './metrics-page.ts';
+import { createMetricsPage } from './metrics-page.ts';
+import { joinPieces } from './testing/metrics-pages.ts';
 import { ruleMetrics, type RuleMetricsOptions } from './rule-metrics.ts';
 
 const { signal } = new AbortController();

@@ -23,7 +23,7 @@ import { runAgent } from '../agent.ts';
 import { nothingRemoved } from '../cleanup/removal.ts';
 import { parseConfig, type RunConfig } from '../config.ts';
 import { MemoryTcpNetwork } from '../localhost-node-ports/testing/memory-tcp-network.ts';
-import { noopMetricsPage } from '../metrics/metrics-page.ts';
+import { noopMetricsPage } from '../metrics/testing/metrics-pages.ts';
 
 /** What the agent of Node n1 makes of further flags. */
 export function configOf(...args: readonly string[]): RunConfig {
