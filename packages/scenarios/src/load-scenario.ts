@@ -85,7 +85,7 @@ function altitudesOf({ dataplanes, altitudes: limit }: ScenarioFile, dataplane: 
   return isLimited ? { run: limit.run, because: limit.because } : { run: altitudes, because: undefined };
 }
 
-function detectionOf({ detectsPods, detectLocal = 'ClusterCIDR' }: FileAgent): ScenarioDetection {
+function detectionOf({ detectsPods, detectLocal }: FileAgent): ScenarioDetection {
   if (detectsPods === false) return { kind: 'none' };
   if (typeof detectLocal === 'string') return { kind: detectLocal === 'NodeCIDR' ? 'nodeCIDR' : 'clusterCIDR' };
   return 'bridgeInterface' in detectLocal
@@ -130,11 +130,11 @@ class Reader {
       altitudes: altitudesOf(file, this.#dataplane),
       agent: {
         detectLocal: detectionOf(given.agent),
-        masqueradeAll: given.agent.masqueradeAll ?? false,
-        terminatingFallback: given.agent.terminatingFallback ?? 'on',
+        masqueradeAll: given.agent.masqueradeAll,
+        terminatingFallback: given.agent.terminatingFallback,
         nodePortAddresses: this.#nodePortAddresses(given.agent.nodePortAddresses),
-        localhostNodePorts: given.agent.localhostNodePorts ?? true,
-        routerIpMode: given.agent.routerIpMode ?? false,
+        localhostNodePorts: given.agent.localhostNodePorts,
+        routerIpMode: given.agent.routerIpMode,
       },
       zone: given.zone,
       services: given.services.map((service, index) => this.#service(service, ['given', 'services', index])),
@@ -144,7 +144,7 @@ class Reader {
     };
   }
 
-  #nodePortAddresses(given: FileAgent['nodePortAddresses'] = []): Scenario['agent']['nodePortAddresses'] {
+  #nodePortAddresses(given: FileAgent['nodePortAddresses']): Scenario['agent']['nodePortAddresses'] {
     return typeof given === 'string' ? given : given.map((cidr) => this.#cidr(cidr, ['given', 'agent']));
   }
 
@@ -208,17 +208,15 @@ class Reader {
   }
 
   #endpoint(endpoint: FileEndpoint, path: readonly unknown[]): ScenarioEndpoint {
+    const { family, ...fields } = endpoint;
+    const ip = this.#ip(fields.ip, [...path, 'ip'], this.#family(family, path));
     return {
-      service: endpoint.service,
-      ip: this.#ip(endpoint.ip, [...path, 'ip'], this.#family(endpoint.family, path)),
-      node: endpoint.node,
-      port: parsePort(endpoint.port),
-      ready: endpoint.ready,
-      serving: endpoint.serving,
-      terminating: endpoint.terminating,
-      zoneHints: endpoint.zoneHints,
-      nodeHints: endpoint.nodeHints,
-      slice: endpoint.slice,
+      ...fields,
+      ip,
+      port: parsePort(fields.port),
+      ready: fields.ready,
+      serving: fields.serving,
+      terminating: fields.terminating,
     };
   }
 

@@ -8,6 +8,7 @@ import {
   type ClusterStateView,
   type Dirty,
   dirtyServices,
+  everythingOf,
   type ForwardingTable,
   hostCidr,
   type IpFamily,
@@ -21,8 +22,6 @@ import { clusterCidrs, familiesOf } from './cluster-objects.ts';
 import type { Scenario } from './scenario.ts';
 import { recordEvents } from './scenario-records.ts';
 import type { ScenarioState } from './scenario-state.ts';
-
-const everything: Readonly<Record<IpFamily, string>> = { IPv4: '0.0.0.0/0', IPv6: '::/0' };
 
 /** The table options that correspond to the scenario's agent flags and to what the Node object says. */
 export function tableOptionsOf(scenario: Scenario, ipFamily: IpFamily, state: ClusterStateView): TableOptions {
@@ -75,7 +74,7 @@ function nodePortCidrsOf(scenario: Scenario, ipFamily: IpFamily, state: ClusterS
       .slice(0, 1);
   }
   const isOpen = given.length === 0 || ipFamily !== scenario.ipFamily;
-  return (isOpen ? [everything[ipFamily]] : given).map(parseCidr);
+  return isOpen ? [everythingOf(ipFamily)] : given.map(parseCidr);
 }
 
 /** The tables of a scenario's families at one moment. */

@@ -1,15 +1,10 @@
 import { type DataplaneTraits, type IpFamily, type IpAddress, ipFamilies, parsePort } from '@switchyard/core';
 import { inFamily } from '../other-family.ts';
-import {
-  altitudes,
-  type Scenario,
-  type ScenarioEndpoint,
-  type ScenarioService,
-  type ScenarioStep,
-} from '../scenario.ts';
+import { type Scenario, type ScenarioEndpoint, type ScenarioService, type ScenarioStep } from '../scenario.ts';
 import { type Condition, endpointAt } from './endpoint-states.ts';
+import { plainService } from './matrix-places.ts';
 import { answerOf, healthAnswerOf, type MatrixQuestion } from './matrix-rules.ts';
-import { expectationOf, usualAgent } from './matrix-scenarios.ts';
+import { flowOf, usualSetting } from './matrix-scenarios.ts';
 
 /** What an endpoint goes through when its pod is deleted; after the last it is gone. */
 const ending: readonly Condition[] = ['ready', 'terminating', 'stopped'];
@@ -59,14 +54,10 @@ function endingScenario(ipFamily: IpFamily, dataplane: DataplaneTraits, orders: 
     name: 'in whatever order an endpoint here and one elsewhere end, each moment has the traffic and the health that its endpoints say',
     why: 'KEP-1669: serving-terminating endpoints are the fallback, for the Cluster set and for the Local set on its own',
     ipFamily,
-    isDualStack: false,
     dataplane,
-    altitudes: { run: altitudes, because: undefined },
-    agent: usualAgent,
-    zone: 'zone-a',
+    ...usualSetting,
     services: plays.map(({ service }) => service),
     endpoints: plays.flatMap((play) => endpointsAt(play, 0)),
-    objects: [],
     steps: steps.map((step, index) => ({ ...step, line: index + 1 })),
   };
 }
@@ -119,17 +110,7 @@ function looksAt(play: Play, round: number, dataplane: DataplaneTraits): readonl
   const common = { endpoints, protocol: 'TCP', dataplane } as const;
   const flow = (question: MatrixQuestion, to: IpAddress): UnnumberedStep => ({
     kind: 'flow',
-    flow: {
-      from: question.from,
-      fromEndpoint: undefined,
-      isFromItself: false,
-      sourcePort: undefined,
-      to,
-      port: parsePort(80),
-      protocol: 'TCP',
-      expect: expectationOf(question, answerOf(question)),
-      kept: undefined,
-    },
+    flow: flowOf({ to, port: parsePort(80) }, question, answerOf(question)),
   });
   const clusterIp = service.clusterIP === 'None' ? [] : [service.clusterIP];
   return [
@@ -153,16 +134,11 @@ function serviceOf(order: string, index: number, ipFamily: IpFamily): ScenarioSe
   return {
     name: `matrix/ending-${order}-${ipFamily.slice(-2).toLowerCase()}`,
     type: 'LoadBalancer',
+    ...plainService,
     clusterIP: inFamily(`10.96.30.${index + 1}`, ipFamily),
-    otherClusterIP: undefined,
     ports: [{ name: 'http', port: parsePort(80), protocol: 'TCP', nodePort: parsePort(30_500 + block + index) }],
     externalTrafficPolicy: 'Local',
-    internalTrafficPolicy: 'Cluster',
-    externalIPs: [],
     loadBalancerIPs: [{ ip: inFamily(`198.51.100.${160 + index}`, ipFamily), ipMode: undefined }],
-    loadBalancerSourceRanges: [],
     healthCheckNodePort: parsePort(32_500 + block + index),
-    sessionAffinityTimeoutSeconds: undefined,
-    labels: {},
   };
 }

@@ -27,24 +27,31 @@ const shortNames: Readonly<Record<MatrixFrontend, string>> = {
   nodePort: 'np',
 };
 
+/** What all Services of the matrix have in common unless their place says otherwise. */
+export const plainService = {
+  otherClusterIP: undefined,
+  externalTrafficPolicy: 'Cluster',
+  internalTrafficPolicy: 'Cluster',
+  externalIPs: [],
+  loadBalancerIPs: [],
+  loadBalancerSourceRanges: [],
+  sessionAffinityTimeoutSeconds: undefined,
+  labels: {},
+} as const satisfies Partial<ScenarioService>;
+
 /** The Service of a place, with names, addresses and NodePorts that no other place has, so that all can be there at once. */
 export function serviceOf(place: MatrixPlace): ScenarioService {
   const { frontend, policy, state, ipFamily } = place;
-  const isInternal = frontend === 'clusterIP';
   return {
+    ...plainService,
     name: `matrix/${shortNames[frontend]}-${policy.toLowerCase()}-${state}-${ipFamily.slice(-2).toLowerCase()}`,
     type: frontend === 'nodePort' ? 'NodePort' : frontend === 'loadBalancerIP' ? 'LoadBalancer' : 'ClusterIP',
     clusterIP: clusterIpOf(place),
-    otherClusterIP: undefined,
     ports: portsOf(frontend, nodePortOf(place)),
-    externalTrafficPolicy: isInternal ? 'Cluster' : policy,
-    internalTrafficPolicy: isInternal ? policy : 'Cluster',
+    ...(frontend === 'clusterIP' ? { internalTrafficPolicy: policy } : { externalTrafficPolicy: policy }),
     externalIPs: frontend === 'externalIP' ? [frontendAddress(place)] : [],
     loadBalancerIPs: frontend === 'loadBalancerIP' ? [{ ip: frontendAddress(place), ipMode: undefined }] : [],
-    loadBalancerSourceRanges: [],
     healthCheckNodePort: healthPortOf(place),
-    sessionAffinityTimeoutSeconds: undefined,
-    labels: {},
   };
 }
 

@@ -53,7 +53,7 @@ function matrixScenario(place: MatrixPlace, state: EndpointState, dataplane: Dat
     protocols.map((protocol) => {
       const question: MatrixQuestion = { ...place, endpoints, from, protocol, dataplane };
       const answer = answerOf(question);
-      return { from, answer, flow: flowOf(place, question, answer) };
+      return { from, answer, flow: flowOf(targetOf(place), question, answer) };
     }),
   );
   // Protocols differ in masquerading alone.
@@ -68,14 +68,10 @@ function matrixScenario(place: MatrixPlace, state: EndpointState, dataplane: Dat
       name: `${frontendWords[place.frontend]} with ${policyWords(place)}, where ${state.words}: ${outcomes}`,
       why: whyOf(place),
       ipFamily: place.ipFamily,
-      isDualStack: false,
       dataplane,
-      altitudes: { run: altitudes, because: undefined },
-      agent: usualAgent,
-      zone: 'zone-a',
+      ...usualSetting,
       services: [service],
       endpoints,
-      objects: [],
       steps: [
         ...answered.map(({ flow }, index) => ({ kind: 'flow', flow, line: index + 1 }) as const),
         ...(health === undefined ? [] : [healthStep(place, service.name, health)]),
@@ -84,14 +80,20 @@ function matrixScenario(place: MatrixPlace, state: EndpointState, dataplane: Dat
   };
 }
 
-/** Agent settings of the whole matrix. */
-export const usualAgent: Scenario['agent'] = {
-  detectLocal: { kind: 'clusterCIDR' },
-  masqueradeAll: false,
-  terminatingFallback: 'on',
-  nodePortAddresses: [],
-  localhostNodePorts: true,
-  routerIpMode: false,
+/** What all scenarios of the matrix have in common. */
+export const usualSetting: Pick<Scenario, 'isDualStack' | 'altitudes' | 'agent' | 'zone' | 'objects'> = {
+  isDualStack: false,
+  altitudes: { run: altitudes, because: undefined },
+  agent: {
+    detectLocal: { kind: 'clusterCIDR' },
+    masqueradeAll: false,
+    terminatingFallback: 'on',
+    nodePortAddresses: [],
+    localhostNodePorts: true,
+    routerIpMode: false,
+  },
+  zone: 'zone-a',
+  objects: [],
 };
 
 const frontendWords: Readonly<Record<MatrixFrontend, string>> = {
@@ -116,14 +118,19 @@ function whyOf({ frontend, policy, state }: MatrixPlace): string {
   return `${field}; ${conditions}`;
 }
 
-function flowOf(place: MatrixPlace, question: MatrixQuestion, answer: MatrixAnswer): ScenarioFlow {
+/** The flow of a question, and what the rules answer. */
+export function flowOf(
+  target: Pick<ScenarioFlow, 'to' | 'port'>,
+  question: MatrixQuestion,
+  answer: MatrixAnswer,
+): ScenarioFlow {
   const { from, protocol } = question;
   return {
     from,
     fromEndpoint: undefined,
     isFromItself: false,
     sourcePort: undefined,
-    ...targetOf(place),
+    ...target,
     protocol,
     expect: expectationOf(question, answer),
     kept: undefined,
@@ -140,10 +147,7 @@ function healthStep(
 }
 
 /** A rule's answer as a scenario's expectation. */
-export function expectationOf(
-  { dataplane, protocol }: MatrixQuestion,
-  { outcome, masquerade }: MatrixAnswer,
-): Expectation {
+function expectationOf({ dataplane, protocol }: MatrixQuestion, { outcome, masquerade }: MatrixAnswer): Expectation {
   if (outcome.kind !== 'forward') return outcome;
   return {
     kind: 'forward',
