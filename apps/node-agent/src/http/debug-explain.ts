@@ -16,7 +16,7 @@ import { traitsOf } from '../backends.ts';
 import { type Failure } from '@switchyard/core/engine';
 import { type HttpAnswer, type HttpRequest, jsonAnswer, textAnswer } from '@switchyard/core/health';
 import { includesType, parseAccept } from './accept.ts';
-import { type DebugState, familySummary, optional, timeText } from './debug-state.ts';
+import { type DebugState, failureView, familySummary, optional } from './debug-state.ts';
 import { type ExplainQuery, explainUsage, parseExplainQuery } from './explain-query.ts';
 import { explanationText } from './explain-text.ts';
 
@@ -142,7 +142,7 @@ function jsonView({ flow, sourceReason, explanation, failure, summary }: Explain
     ...optional('service', explanation.service),
     ...optional('frontend', explanation.frontend),
     reasons: explanation.reasons,
-    ...optional('serviceFailure', failure, ({ text, since }) => ({ text, since: timeText(since) })),
+    ...optional('serviceFailure', failure, failureView),
     table: summary,
   };
 }

@@ -9,7 +9,7 @@ import {
 } from '@switchyard/core';
 import { type Failure } from '@switchyard/core/engine';
 import { type HttpReply, type HttpRequest, jsonAnswer, textAnswer } from '@switchyard/core/health';
-import { type DebugState, familySummary, optional, timeText } from './debug-state.ts';
+import { type DebugState, failureView, familySummary, optional, timeText } from './debug-state.ts';
 
 /** What one piece of the answer holds at most, but for a larger Service: a few milliseconds of work. */
 const perPiece = { services: 50, endpoints: 500 };
@@ -173,6 +173,5 @@ function placeOf({ address, port }: Endpoint): string {
 
 /** A failed Service port may be as it was before, or partly as it should be. */
 function statusView(failure: Failure | undefined): Readonly<Record<string, unknown>> {
-  if (failure === undefined) return { kind: 'applied' };
-  return { kind: 'failed', text: failure.text, since: timeText(failure.since) };
+  return failure === undefined ? { kind: 'applied' } : { kind: 'failed', ...failureView(failure) };
 }

@@ -1,6 +1,6 @@
 import type { ForwardingTable, IpAddress, IpFamily, Millis, NodeName } from '@switchyard/core';
 import type { EbpfConfig } from '../config/run-config.ts';
-import type { ReconcilerStatus } from '@switchyard/core/engine';
+import type { Failure, ReconcilerStatus } from '@switchyard/core/engine';
 
 /** What the debugging endpoints read. Every call gives the state of that moment. */
 export interface DebugState {
@@ -30,8 +30,13 @@ export function familySummary({ tables, status }: DebugState, ipFamily: IpFamily
     ...optional('generation', tables().get(ipFamily)?.generation),
     ...optional('lastApplied', family?.lastApplied, timeText),
     ...optional('pendingMs', family?.pendingFor, Math.round),
-    ...optional('failure', family?.failure, ({ text, since }) => ({ text, since: timeText(since) })),
+    ...optional('failure', family?.failure, failureView),
   };
+}
+
+/** A failed apply, for JSON. */
+export function failureView({ text, since }: Failure): Readonly<Record<string, unknown>> {
+  return { text, since: timeText(since) };
 }
 
 /** `{ [name]: value }`, or nothing for undefined. */

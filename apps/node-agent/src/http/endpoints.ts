@@ -1,4 +1,4 @@
-import type { Clock, EventRecorder, Logger, Metrics } from '@switchyard/core';
+import { type Clock, type EventRecorder, type Logger, type Metrics, runTogether } from '@switchyard/core';
 import type { HttpListener, ProxyHealth } from '@switchyard/core/health';
 import type { BindTarget, RunConfig } from '../config/run-config.ts';
 import { failedServerEvent } from '../events/agent-events.ts';
@@ -31,33 +31,26 @@ export interface EndpointsOptions {
  */
 export async function serveEndpoints(options: EndpointsOptions, signal: AbortSignal): Promise<void> {
   const { config, clock, metrics, health } = options;
-  const stop = new AbortController();
-  const running = AbortSignal.any([signal, stop.signal]);
-  const guarded = async (server: EndpointServer): Promise<void> => {
-    try {
-      await serveOne(options, server, running);
-    } catch (error) {
-      stop.abort(error); // the other one closes, too
-      throw error;
-    }
-  };
-  const ended = await Promise.allSettled([
-    guarded({
+  const servers: readonly EndpointServer[] = [
+    {
       name: 'healthz',
       target: config.healthz,
       flag: '--healthz-bind-address',
       reason: 'FailedToStartProxierHealthcheck',
       routes: () => healthRoutes({ health, clock, metrics }),
-    }),
-    guarded({
+    },
+    {
       name: 'metrics',
       target: config.metricsServer,
       flag: '--metrics-bind-address',
       reason: 'FailedToStartMetricServer',
       routes: () => routesOfMetrics(options),
-    }),
-  ]);
-  for (const result of ended) if (result.status === 'rejected') throw result.reason;
+    },
+  ];
+  await runTogether(
+    servers.map((server) => (running) => serveOne(options, server, running)),
+    signal,
+  );
 }
 
 interface EndpointServer {
