@@ -20,26 +20,26 @@ import type { LoopbackProxyHost } from './localhost-node-ports/follow-applied.ts
 import type { MetricsPage } from './metrics/metrics-page.ts';
 import type { RuleMetricsOptions } from './metrics/rule-metrics.ts';
 
-/** The machine, as far as the agent needs it. */
+/** Access of the agent to the machine. */
 export interface AgentHost extends FlowHost, AddressHost {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  /** What /metrics says; the agent adds what only it knows. */
+  /** Contents of /metrics; the agent adds its own collectors. */
   readonly metricsPage: MetricsPage;
   readonly listener: HttpListener;
   readonly events: EventRecorder;
-  /** What is on this machine's interfaces now, loopback excluded. */
+  /** Addresses of this machine's interfaces now, without loopback. */
   readonly interfaceAddresses: () => readonly IpAddress[];
   /** The same with loopback addresses: where servers can listen. */
   readonly listenAddresses: () => readonly IpAddress[];
   /** TCP and limits of the proxy for NodePorts on loopback. */
   readonly loopbackProxy: LoopbackProxyHost;
-  /** Removes what a stopped kube-proxy, and this agent in another mode, left; or the latter alone. Rejects only when aborted. */
+  /** Removes the rules of a stopped kube-proxy and of this agent's other modes (`all`), or only the latter. Rejects only when aborted. */
   readonly removeLeftRules: (whose: 'all' | 'ours', signal: AbortSignal) => Promise<LeftRules>;
-  /** What the kernel counts by name for rules. */
+  /** Named packet counters of the kernel. */
   readonly packetCounts: RuleMetricsOptions['packetCounts'];
-  /** What the metrics server tells besides the state of the reconciler. */
+  /** Views of the metrics server besides the state of the reconciler. */
   readonly views: EndpointViews;
   /** Called once, when the cluster was applied in every family for the first time. */
   readonly onForwarding: () => void;
@@ -51,14 +51,14 @@ export interface ApiServerContact {
   readonly addresses: () => readonly ApiServerAddress[];
   /** Calls `listener` after each change of `addresses`. One listener. */
   readonly onAddresses: (listener: () => void) => void;
-  /** Time since the API server was last heard. */
+  /** Time since the last response of the API server. */
   readonly silence: () => Millis;
 }
 
-/** What an agent is made of. One backend per IP family; the caller disposes them afterwards. */
+/** Parts of an agent. One backend per IP family; the caller disposes them afterwards. */
 export interface AgentParts {
   readonly config: RunConfig;
-  /** Tells of changes of `config`. Default: there are none. */
+  /** Reports changes of `config`. Default: no changes. */
   readonly follower?: ConfigFollower;
   readonly source: ClusterStateSource;
   /** Default: the source needs no API server. */

@@ -29,13 +29,13 @@ describe('tables', () => {
       { nodePortCidrs: ['::/0'] },
     ],
     [
-      'pods are told by their range',
+      'pods are recognized by their range',
       ['--cluster-cidr=10.244.0.0/16'],
       'IPv4',
       { podDetector: { kind: 'cidr', cidr: '10.244.0.0/16' } },
     ],
     [
-      'a family without a range tells no pods',
+      'no pods are recognized in a family without a range',
       ['--cluster-cidr=10.244.0.0/16'],
       'IPv6',
       { podDetector: { kind: 'none' } },
@@ -244,7 +244,7 @@ describe('healthz and livez', () => {
     expect([bench.status('/healthz'), bench.status('/livez')]).toEqual([200, 200]);
   });
 
-  test('fact 41: an empty address means no server, and health checks answer all the same', async () => {
+  test('fact 41: an empty address means no server, and health checks still answer', async () => {
     await using bench = new AgentBench(configOf('--healthz-bind-address='));
     await bench.push(cluster);
     expect(bench.listener.places).toEqual(['192.0.2.1:30001', '[fd00::1]:30001']);
@@ -286,7 +286,7 @@ describe('healthCheckNodePort', () => {
     expect(bench.listener.places).toEqual(['192.0.2.2:30001', 'any-IPv6:30001', 'any-both:10256']);
   });
 
-  test('follows them late, with one warning, where the machine cannot tell', async () => {
+  test('follows them late, with one warning, if the machine cannot detect changes', async () => {
     await using bench = new AgentBench(configOf('--nodeport-addresses=192.0.2.0/24,fd00::/8'));
     await bench.push(cluster);
     const failure = new HostError('native.missing', 'no addon');
@@ -295,7 +295,7 @@ describe('healthCheckNodePort', () => {
     bench.interfaceAddresses = ['192.0.2.2'];
     await bench.clock.advance(30_000);
     expect(bench.listener.places).toContain('192.0.2.2:30001');
-    expect(bench.warnings).toEqual(['address changes are noticed late']);
+    expect(bench.warnings).toEqual(['address changes are detected late']);
   });
 
   test('fact 35: does not follow node eligibility', async () => {
@@ -306,7 +306,7 @@ describe('healthCheckNodePort', () => {
   });
 });
 
-test('that the cluster is forwarded is told once, after the first apply of the last family', async () => {
+test('reports forwarding once, after the first apply of the last family', async () => {
   const held = Promise.withResolvers<void>();
   await using bench = new AgentBench(configOf(), { during: () => held.promise });
   await bench.push(cluster);

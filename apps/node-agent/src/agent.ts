@@ -95,7 +95,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   }
 }
 
-/** Calls `then` once, when the answer was called for each family. */
+/** Returns a function that calls `then` once, after it was called for each family. */
 function onceForAll(ipFamilies: readonly IpFamily[], then: () => void): (ipFamily: IpFamily) => void {
   const missing = new Set(ipFamilies);
   return (ipFamily) => {

@@ -11,7 +11,7 @@ import { removeEbpfState, removeLeftEbpfState } from './cleanup/ebpf-state.ts';
 import type { NftTables } from './cleanup/nft-tables.ts';
 import type { Removal } from './cleanup/removal.ts';
 
-/** This machine as every backend wants it; each takes the fields that it needs. Clean-ups look at tables of nftables by name. */
+/** Access to this machine for all backends. Each backend uses the fields that it needs; clean-ups use `tables`. */
 export type BackendHost = NftablesHost & IptablesHost & EbpfHost & { readonly tables: NftTables };
 
 /** A host and the families to work on. */
@@ -38,12 +38,12 @@ export interface RegisteredBackend {
   readonly removeState?: {
     /** For `--cleanup`. */
     readonly always: RemoveState;
-    /** At a start of another mode, which most often follows none of this one. */
+    /** At the start of another mode. Mostly there is no state to remove. */
     readonly atStart: RemoveState;
   };
 }
 
-/** Removes the state of a backend. Never rejects but for an abort. */
+/** Removes the state of a backend. Rejects only when aborted. */
 export type RemoveState = (backend: RegisteredBackend, place: BackendPlace, signal: AbortSignal) => Promise<Removal>;
 
 const registry: RegisteredBackend[] = [
@@ -88,7 +88,7 @@ export function traitsOf(mode: string): DataplaneTraits {
   return backendOf(mode).traits;
 }
 
-/** All families write the same variant, and it is looked for once. */
+/** Returns the iptables variant for all families; `auto` is detected once. */
 async function variantFor({ host, ipFamilies }: BackendPlace, signal: AbortSignal): Promise<IptablesVariant> {
   if (host.variant !== 'auto') return host.variant;
   const { detectVariant } = await import('@switchyard/backend-iptables');

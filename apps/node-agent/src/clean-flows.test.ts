@@ -126,12 +126,12 @@ describe('flowCleaner', () => {
   });
 
   test('does not touch the connection tracking on a node without UDP services', async () => {
-    const { clean, state } = bench(() => Promise.reject(new InvariantError('not asked for')));
+    const { clean, state } = bench(() => Promise.reject(new InvariantError('unexpected')));
     state.table = tableOf({ services: [service('shop/web')] }, tableOptions());
     await expect(clean()).resolves.toBeUndefined();
   });
 
-  test('tells of what was removed before a failure', async () => {
+  test('reports what was removed before a failure', async () => {
     const flows = new MemoryFlowTable(['10.96.0.10:53 -> 10.244.9.9:5353'], []);
     flows.afterFirstPart = () => {
       throw new HostError('conntrack.interrupted', 'broken off');

@@ -2,20 +2,20 @@ import { addressAndPort, type Clock, type IpAddress, type IpFamily, type Logger,
 import { type AfterApply, type FlowCriteria, type FlowJudge, flowJudge, type UdpFlow } from '@switchyard/core/engine';
 import type { FlowTable } from '@switchyard/netfilter';
 
-/** What the removal of stale flows needs of this machine. */
+/** Machine access for the removal of stale flows. */
 export interface FlowHost {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly interfaceAddresses: () => readonly IpAddress[];
-  /** The connection tracking. Asked once, and only on a node with UDP Services: it needs the native addon. */
+  /** Opens the connection tracking table. Called once, and only on a node with UDP Services: it needs the native addon. */
   readonly openFlowTable: () => Promise<FlowTable>;
 }
 
-/** More flows than this in one debug line help nobody. */
+/** Maximum number of flows in one debug line. */
 const maxLoggedFlows = 100;
 
-/** Removes the stale UDP flows of one family. What was removed before a failure is logged and counted all the same. */
+/** Removes the stale UDP flows of one family. Logs and counts the flows removed before a failure, too. */
 export function flowCleaner(ipFamily: IpFamily, host: FlowHost): NonNullable<AfterApply['cleanStaleFlows']> {
   const { clock, logger, metrics } = host;
   let flowTable: FlowTable | undefined;
@@ -48,7 +48,7 @@ export function flowCleaner(ipFamily: IpFamily, host: FlowHost): NonNullable<Aft
   };
 }
 
-/** The judge of the newest table: tables may be built while flows are listed. */
+/** Judges flows by the newest table, because tables may be built while flows are listed. */
 class NewestJudge {
   readonly #criteria: () => FlowCriteria;
   readonly #local: ReadonlySet<IpAddress>;

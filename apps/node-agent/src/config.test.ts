@@ -27,7 +27,7 @@ describe('defaults', () => {
     },
   );
 
-  test('a mode that nobody said is told in the log, as kube-proxy does', () => {
+  test('a missing mode is logged, as kube-proxy does', () => {
     const told = expect.objectContaining({ level: 'warn', message: 'Using iptables proxy' }) as unknown;
     expect(parseConfig([], {})).toMatchObject({ notes: [told] });
     expect(parseConfig(['--proxy-mode=iptables'], {})).toMatchObject({ notes: [] });
@@ -281,7 +281,7 @@ describe('what is refused', () => {
     ],
     [['--proxy-mode=nftables', '--master=ftp://x'], '--master "ftp://x": must be a URL'],
     [['--switchyard-dump', '--cleanup'], '--switchyard-dump and --cleanup exclude each other; give one'],
-    [['--switchyard-cleanup-kube-proxy'], '--switchyard-cleanup-kube-proxy says what --cleanup removes; give both'],
+    [['--switchyard-cleanup-kube-proxy'], '--switchyard-cleanup-kube-proxy needs --cleanup; give both'],
   ])('%j', (args, message) => {
     expect((errorOf(() => parseConfig(args, {})) as Error).message).toContain(message);
   });

@@ -12,8 +12,8 @@ import { problemsOf } from './config/validate.ts';
 export type { ClusterPlace, Config, DataplaneConfig, RunConfig, SourceConfig };
 
 /**
- * What the command line and the files it names ask for. Rejects with one `ConfigError` that names everything that is
- * wrong.
+ * Loads the configuration from the command line and the files it names. Rejects with one `ConfigError` that lists all
+ * faults.
  */
 export async function loadConfig(args: readonly string[], env: Environment = process.env): Promise<Config> {
   const flags = parseFlags(args);
@@ -22,7 +22,7 @@ export async function loadConfig(args: readonly string[], env: Environment = pro
   return resolve(flags, files, { env, texts });
 }
 
-/** The same for a command line that names no files. */
+/** As `loadConfig`, for a command line that names no files. */
 export function parseConfig(args: readonly string[], env: Environment = process.env): Config {
   return resolve(parseFlags(args), noFiles, { env, texts: new Map() });
 }
@@ -65,7 +65,7 @@ function attempt<T>(work: () => T): T | undefined {
 
 interface Around {
   readonly env: Environment;
-  /** What the files hold, by path. */
+  /** Contents of the files by path. */
   readonly texts: ReadonlyMap<string, string>;
 }
 
@@ -82,7 +82,7 @@ function resolve(flags: FlagValues, files: ConfigFiles, { env, texts }: Around):
   if (isOn('switchyard-dump') && isOn('cleanup'))
     problems.push('--switchyard-dump and --cleanup exclude each other; give one');
   if (isOn('switchyard-cleanup-kube-proxy') && !isOn('cleanup'))
-    problems.push('--switchyard-cleanup-kube-proxy says what --cleanup removes; give both');
+    problems.push('--switchyard-cleanup-kube-proxy needs --cleanup; give both');
   if (problems.length > 0) throw new ConfigError('config.invalid', problems.join('\n'));
   const notes = notesOf(flags, files, settings, isRun ? 'run' : 'other');
   const shared = { ...dataplaneOf(settings), ...logConfigOf(settings.kubeProxy), notes };

@@ -1,12 +1,12 @@
 import { type Clock, HostError, type Logger, seconds } from '@switchyard/core';
 
-/** What tells of changed interface addresses. */
+/** Source of changed interface addresses. */
 export interface AddressHost {
   readonly clock: Clock;
   readonly logger: Logger;
   /**
-   * Steps whenever addresses of this machine's interfaces may have changed, until aborted. Rejects and throws
-   * `HostError` when it cannot tell.
+   * Yields whenever addresses of this machine's interfaces may have changed, until aborted. Rejects and throws
+   * `HostError` when it cannot detect changes.
    */
   readonly addressChanges: (signal: AbortSignal) => Promise<AsyncIterableIterator<void>>;
 }
@@ -15,7 +15,7 @@ const retryInterval = seconds(30);
 
 /**
  * Calls `onChange` whenever interface addresses may have changed, and whenever changes may have been missed. Resolves
- * when aborted. Where the machine cannot tell, `onChange` is called twice a minute instead: it must be cheap.
+ * when aborted. If the machine cannot detect changes, `onChange` is called twice a minute instead: it must be cheap.
  */
 export async function followAddresses(
   host: AddressHost,
@@ -31,7 +31,7 @@ export async function followAddresses(
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof HostError)) throw error;
-      if (!hasFailed) logger.warn('address changes are noticed late', { error, retryMs: retryInterval });
+      if (!hasFailed) logger.warn('address changes are detected late', { error, retryMs: retryInterval });
       hasFailed = true;
     }
     await clock.sleep(retryInterval, signal).catch((error: unknown) => {

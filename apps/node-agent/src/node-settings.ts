@@ -15,7 +15,7 @@ import type { RunConfig } from './config.ts';
 import type { OwnNode } from './node/own-node.ts';
 import { podDetectorOf } from './node/pod-detector.ts';
 
-/** What the tables of a family depend on besides the cluster, as the flags and our Node say now. */
+/** Options of the tables of a family, from the current configuration and the Node. */
 export function tableOptionsOf(config: RunConfig, node: OwnNode, ipFamily: IpFamily): TableOptions {
   return {
     ipFamily,

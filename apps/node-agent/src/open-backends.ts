@@ -6,7 +6,7 @@ import { type BackendHost, backendOf, type BackendPlace } from './backends.ts';
 /** A mode, and the host and families to open it for. */
 export interface DataplaneWish extends BackendPlace {
   readonly mode: string;
-  /** Prepares a host that can run them, before they are opened. */
+  /** Called after a successful probe, before the backends are opened. */
   readonly prepare?: () => Promise<void>;
 }
 
@@ -14,20 +14,20 @@ export interface DataplaneWish extends BackendPlace {
 export interface OpenDataplane {
   /** One per family. */
   readonly backends: readonly DataplaneBackend[];
-  /** Which of the kernel's two iptables they write; undefined in another mode. */
+  /** Variant of iptables that they write; undefined in other modes. */
   readonly variant: IptablesVariant | undefined;
 }
 
-/** One backend per family, after asking whether this host can run it. Rejects with `HostError` if not. */
+/** Opens one backend per family after a probe. Rejects with `HostError` if this host cannot run the mode. */
 export async function openBackends(wish: DataplaneWish, signal: AbortSignal): Promise<OpenDataplane> {
   const { factory, variant } = await checkBackend(wish, signal);
   await wish.prepare?.();
-  // Only now: the probe has loaded the connection tracking, whose settings the host reads.
+  // Only now, because the probe loads conntrack, whose settings the host reads.
   const host = { ...wish.host, ...(variant === undefined ? {} : { variant }) };
   return { backends: await Promise.all(wish.ipFamilies.map((one) => factory.open(host, one, signal))), variant };
 }
 
-/** Probes the host and returns the factory of a mode that it can run. Touches no rule. Rejects with `HostError` if it cannot run it. */
+/** Probes the host and returns the factory of the mode. Changes no rule. Rejects with `HostError` if the host cannot run it. */
 export async function checkBackend(
   wish: DataplaneWish,
   signal: AbortSignal,

@@ -21,7 +21,7 @@ import { contactRestoredEvent } from './events/agent-events.ts';
 import type { MetricsPage } from './metrics/metrics-page.ts';
 import { version } from './version.ts';
 
-/** What a source may need of this process. */
+/** Access of a source to this process. */
 export interface SourceNeeds {
   readonly nodeName: NodeName;
   readonly clock: Clock;
@@ -30,20 +30,20 @@ export interface SourceNeeds {
   readonly metricsPage: MetricsPage;
 }
 
-/** Where the cluster is read, and where it is told something. */
+/** Source of the cluster and recorder of its Events. */
 export interface OpenedSource {
   readonly source: ClusterStateSource;
   /** For the log: the API server's URL, without credentials, or the folder. */
   readonly from: string;
-  /** Absent where the cluster is read without an API server. */
+  /** Absent for sources without an API server. */
   readonly contact?: ApiServerContact;
-  /** To be disposed at the end: it sends what waits. */
+  /** Disposing it sends pending Events. */
   readonly events: EventRecorder & AsyncDisposable;
 }
 
 const userAgent = `switchyard-agent/${version}`;
 
-/** The source the flags ask for. Rejects with `ConfigError` when it cannot be used at all. */
+/** Opens the configured source. Rejects with `ConfigError` if it cannot be used at all. */
 export async function openSource(config: SourceConfig, needs: SourceNeeds): Promise<OpenedSource> {
   const { nodeName, clock, random, logger: log, metricsPage } = needs;
   if (config.kind === 'manifests') {
@@ -77,7 +77,7 @@ export async function openSource(config: SourceConfig, needs: SourceNeeds): Prom
   };
 }
 
-/** Longest time for the last Events of a process. Its restart waits for them. */
+/** Maximum time for the last Events of a process, which delay its restart. */
 const lastEventsTime = seconds(3);
 
 /** Opens the Events of a process that ends, without a source. Rejects with `ConfigError` if nothing names the API server. */
@@ -92,12 +92,12 @@ export async function openLastEvents(
   return new ApiEventRecorder({ send, reporter: reporterOf(nodeName), clock, logger, flushTime: lastEventsTime });
 }
 
-/** There is no API server: they are lines of the log. */
+/** Without an API server, Events are log lines. */
 function manifestEvents(logger: Logger): EventRecorder & AsyncDisposable {
   return { ...logEvents(logger), [Symbol.asyncDispose]: () => Promise.resolve() };
 }
 
-/** As kube-proxy calls itself: dashboards and habits filter by it. */
+/** Reporter of kube-proxy, by which dashboards filter. */
 function reporterOf(nodeName: NodeName): EventReporter {
   return { controller: 'kube-proxy', instance: `kube-proxy-${nodeName}` };
 }
@@ -109,7 +109,7 @@ function lagFamily(lags: ReadonlyMap<ResourceKind, Millis>): MetricFamily {
   );
 }
 
-/** How to reach the API server. Rejects with `ConfigError` when it cannot be told. */
+/** Opens the connection to the API server. Rejects with `ConfigError` if the configuration does not name one. */
 export async function openConnection(
   config: Exclude<SourceConfig, { readonly kind: 'manifests' }>,
   clock: Clock,
@@ -127,7 +127,7 @@ export async function openConnection(
   }
 }
 
-/** The source itself would complain only after the start. */
+/** Checks the folder before the start; the source itself would fail only later. */
 async function checkFolder(folder: string): Promise<void> {
   try {
     await readdir(folder);

@@ -69,10 +69,10 @@ import { readAhead } from './read-ahead.ts';
 import { version } from './version.ts';
 
 const startTime = systemClock.now();
-/** The node's rules were written by this process. */
+/** Whether this process has written the node's rules. */
 let hasForwarded = false;
 
-/** Loaded when it is needed: the agent must start without the addon. */
+/** Loaded on demand: the agent must start without the addon. */
 const native = () => import('@switchyard/native');
 const netfilter = () => import('@switchyard/netfilter');
 
@@ -124,14 +124,14 @@ function backendHostOf(config: DataplaneConfig, logger: LeveledLogger): BackendH
     ...iptables,
     ...ebpf,
     syncPeriod,
-    // Asked when it is needed: the kernel's setting is made, or found, when the connection tracking has been loaded.
+    // Evaluated on demand: the kernel's setting exists only after conntrack was loaded.
     get tcpBeLiberal() {
       return config.tcpBeLiberal || isTcpLiberal(kernelFiles());
     },
   };
 }
 
-/** Where no mode was said, it is what there is: also in the variant of iptables that a fresh node would not get. */
+/** Without a mode it dumps all modes, also the iptables variant that a fresh node would not use. */
 async function dump(
   { mode, ofEveryMode }: Extract<Config, { readonly kind: 'dump' }>,
   { backendHost, ipFamilies }: Pick<Run, 'backendHost' | 'ipFamilies'>,
@@ -147,7 +147,7 @@ async function dump(
   return dumpModes(open, ofEveryMode ? proxyModes() : [mode], signal);
 }
 
-/** A configuration that cannot be read is refused before anything is touched; the host is asked what it can do while the cluster is listed. */
+/** Refuses an unreadable configuration before it changes anything; probes the host while it lists the cluster. */
 async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
   const { config, backendHost, ipFamilies, logger } = run;
   const { nodeName } = config;
@@ -172,7 +172,7 @@ async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
     using watched = watchProcess();
     metricsPage.addCollector(() => watched.collect());
     const { backends, variant } = await opening;
-    // Now, because asking the host has loaded the connection tracking, whose settings a fresh node does not have before.
+    // Only now, because the probe loads conntrack; before, a fresh node does not have its settings.
     const setUp = { files: kernelFiles(), cores: cpus().length, ipFamilies, logger, events };
     setUpHost(config, setUp);
     let before = config;
@@ -195,7 +195,7 @@ async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Mounts bpffs for a backend that pins objects there. The set-up does it for every mode, since a later change of the mode starts no set-up. */
+/** Mounts bpffs for a backend that pins objects there. The set-up mounts it in every mode, because a later mode change runs no set-up. */
 async function prepareBpffs({ mode, ebpf, purpose }: RunConfig, logger: LeveledLogger): Promise<void> {
   const needsBpffs = backendOf(mode).needsBpffs === true;
   if (!needsBpffs && purpose !== 'set-up') return;
@@ -205,7 +205,7 @@ async function prepareBpffs({ mode, ebpf, purpose }: RunConfig, logger: LeveledL
   else mountBpffsForLater(ebpf.bpffs, machine);
 }
 
-/** Why this node cannot run the mode of a changed configuration; undefined: it can, or it is the mode it runs. */
+/** Returns why this node cannot run the mode of a changed configuration; undefined if it can, or if the mode is unchanged. */
 async function modeObstacle(
   { config, ipFamilies, logger }: Run,
   next: RunConfig,
@@ -246,11 +246,11 @@ function hostOf(
       const wish = whose === 'ours' ? 'keep' : kubeProxyRules;
       const from = { mode, variant, kubeProxyRules: wish, backendHost, ipFamilies };
       const left = await removeLeftRules(from, stop);
-      // Tens of thousands of chains were read as text.
+      // The removal may have read tens of thousands of chains as text.
       if (left.ours.removed.length + left.kubeProxy.removed.length > 0) setImmediate(collectGarbage);
       return left;
     },
-    // Listing and the first apply leave more garbage than all that follows.
+    // Listing and the first apply create more garbage than all later work.
     onForwarding: () => {
       hasForwarded = true;
       metrics.set('switchyard_start_to_forwarding_seconds', {}, systemClock.monotonic() / 1000);
@@ -270,7 +270,7 @@ function viewsOf({ config, logger }: Run, follower: ConfigWatch): EndpointViews 
   };
 }
 
-/** The fields taken over here; the rest is the agent's. */
+/** Follows the configuration and applies its log level; the agent applies the other fields. */
 function followConfig(run: Run, { metrics, events }: Pick<AgentHost, 'metrics' | 'events'>): ConfigWatch {
   const { config, logger } = run;
   const follower = new ConfigWatch({
@@ -291,7 +291,7 @@ function followConfig(run: Run, { metrics, events }: Pick<AgentHost, 'metrics' |
   return follower;
 }
 
-/** Without the addon memory stays as it is. */
+/** Returns freed memory to the kernel; has no effect without the addon. */
 async function releaseFreedMemory(): Promise<void> {
   const { trimMemory } = await native();
   releaseMemoryLater(() => {
@@ -307,20 +307,20 @@ function print(text: string): void {
   process.stdout.off('error', ignoreClosedPipe).on('error', ignoreClosedPipe).write(text);
 }
 
-/** A reader that has seen enough, such as `head`, is no failure. */
+/** A reader that closes the pipe early, such as `head`, is no failure. */
 function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') throw error;
 }
 
 const args = process.argv.slice(2);
 const terminationLog = terminationLogOf(process.env);
-/** Undefined until it was read, and when it is refused. */
+/** The configuration; undefined before it is read, and if it is refused. */
 let loaded: Config | undefined;
 
-/** How to log when the configuration is refused. */
+/** Log settings for a refused configuration. */
 const unknownLog = { logFormat: 'text', logLevel: 'info' } as const;
 
-/** A command that an operator runs reports by its exit alone: it may run in the agent's container. */
+/** Reports a failure of the agent. Commands of operators report only by their exit, because they may run in the agent's container. */
 async function report(failure: AppFailure): Promise<void> {
   if (loaded === undefined ? asksForCommand(args) : loaded.kind !== 'run') return;
   const place = loaded?.kind === 'run' ? loaded : await findPlace(args);
@@ -332,8 +332,8 @@ async function report(failure: AppFailure): Promise<void> {
 }
 
 /**
- * Runs the node agent: reads the command line, programs the node until a signal comes, and sets the exit status. Backends that
- * are not this repository's are added before, with `registerBackend`.
+ * Runs the node agent: reads the command line, programs the node until a signal arrives, and sets the exit status. Add backends of
+ * other repositories before, with `registerBackend`.
  */
 export async function runAgentProgram(): Promise<void> {
   process.on('uncaughtExceptionMonitor', (error) => writeTerminationMessage(terminationLog, failureText(error)));
@@ -341,7 +341,7 @@ export async function runAgentProgram(): Promise<void> {
     name: 'switchyard-agent',
     exitGrace: seconds(5),
     main: async (signal) => {
-      readDescriptorLimit(kernelFiles()); // before anything fails for want of them
+      readDescriptorLimit(kernelFiles()); // before anything else fails for lack of descriptors
       loaded = await loadConfig(args);
       await main(loaded, signal);
     },

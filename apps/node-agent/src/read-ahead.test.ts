@@ -27,7 +27,7 @@ test('the source is started before anybody asks, and nothing is lost', async () 
   expect(batches).toEqual([gone('a'), gone('b')]);
 });
 
-test('a source that can never recover tells it to the reader, not to the process', async () => {
+test('the failure of a source reaches the reader, not the process', async () => {
   const source = readAhead(twoBatches([], new Error('no such folder')), never);
   await Promise.resolve();
   await expect(source.batches(never)[Symbol.asyncIterator]().next()).rejects.toThrow('no such folder');

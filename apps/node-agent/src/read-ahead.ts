@@ -1,15 +1,15 @@
 import type { ClusterEvent, ClusterStateSource } from '@switchyard/core';
 
 /**
- * `source`, read from now on: listing a large cluster takes as long as asking the host what it can do, and neither
- * needs the other. `batches` of the result hands over what has come, then the rest; it may be called once, and ends with
- * its signal too. Abort `signal` to stop reading, also when nobody has called it.
+ * Starts reading `source` at once: listing a large cluster takes as long as probing the host, and neither needs the
+ * other. `batches` of the result yields the batches read so far, then the others; it may be called once, and ends with its
+ * signal too. Abort `signal` to stop reading, also if `batches` was not called.
  */
 export function readAhead(source: ClusterStateSource, signal: AbortSignal): ClusterStateSource {
   const enough = new AbortController();
   const batches = source.batches(AbortSignal.any([signal, enough.signal]))[Symbol.asyncIterator]();
   const first = batches.next();
-  first.catch(() => undefined); // told to whoever reads
+  first.catch(() => undefined); // the reader gets the failure
   return {
     async *batches(reading): AsyncGenerator<readonly ClusterEvent[]> {
       const stop = (): void => enough.abort(reading.reason);

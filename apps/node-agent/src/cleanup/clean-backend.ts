@@ -2,8 +2,8 @@ import type { BackendPlace, RegisteredBackend } from '../backends.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
 
 /**
- * Removes what a backend made, by its own `cleanup` in each family. Not probed: a host that can no longer run a mode may still have its
- * state. Never rejects but for an abort.
+ * Removes the state of a backend by its `cleanup` in each family. Does not probe the host, which may have the state of a mode that
+ * it can no longer run. Rejects only when aborted.
  */
 export async function cleanBackend(
   { load }: RegisteredBackend,

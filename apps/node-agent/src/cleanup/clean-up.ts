@@ -11,17 +11,17 @@ import { removeBirthmark, thenBirthmark } from './left-rules.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
 import { type AskedWithoutIptables, refuseUnseenRules } from './without-iptables.ts';
 
-/** What is to be cleaned up. */
+/** Options of a clean-up. */
 export interface CleanUpOptions {
   readonly backendHost: BackendHost;
   readonly files: KernelFiles;
-  /** Also what kube-proxy left, in all of its modes. */
+  /** Also removes the state of kube-proxy, in all of its modes. */
   readonly kubeProxy: boolean;
 }
 
 /**
- * Removes what any backend of any version may have left in this network namespace, in both families whatever this host
- * speaks today. Idempotent; one part that fails does not keep the others from being done.
+ * Removes the state of all backends and versions from this network namespace, in both families regardless of what this host
+ * supports today. Idempotent; a failed part does not stop the others.
  */
 export async function cleanUp(options: CleanUpOptions, signal: AbortSignal): Promise<Removal> {
   const { backendHost, files, kubeProxy } = options;
@@ -40,13 +40,13 @@ export async function cleanUp(options: CleanUpOptions, signal: AbortSignal): Pro
   return joinRemovals(removals);
 }
 
-/** What a clean-up could not do, as one error that ends the process; the summary has the details. */
+/** Returns the failures of a clean-up as one error that ends the process. The summary has the details. */
 export function cleanUpFailed({ failures }: Removal): HostError {
   const message = `the clean-up is not complete: ${failures.length} of its parts failed, see above; it can be repeated`;
   return new HostError('cleanup.failed', message, { cause: new AggregateError(failures) });
 }
 
-/** Chains with kube-proxy's names are ours only where our birthmark is: a kube-proxy's own stay. */
+/** Chains with kube-proxy's names belong to this agent only where its birthmark is; kube-proxy's chains stay. */
 async function removeOwnChains({ backendHost, files }: CleanUpOptions, signal: AbortSignal): Promise<Removal> {
   const { tables } = backendHost;
   const removals: Removal[] = [];
@@ -58,7 +58,7 @@ async function removeOwnChains({ backendHost, files }: CleanUpOptions, signal: A
   return joinRemovals(removals);
 }
 
-/** What could not be looked at is told of only if something of ours may be there. */
+/** Reports an unreadable place only if it may hold rules of this agent. */
 async function orElseNothing(removal: Removal, asked: AskedWithoutIptables, signal: AbortSignal): Promise<Removal> {
   if (removal.skipped.length === 0) return removal;
   const look = async (): Promise<Removal> => {
@@ -69,8 +69,8 @@ async function orElseNothing(removal: Removal, asked: AskedWithoutIptables, sign
 }
 
 /**
- * Chains with kube-proxy's names belong to a kube-proxy that was started after us: after a roll-back to its iptables mode only
- * our birthmark goes.
+ * Removes only the birthmark, for a roll-back to kube-proxy's iptables mode: the chains now belong to the kube-proxy that was
+ * started after the agent.
  */
 async function handOver({ backendHost, files }: CleanUpOptions, port: number, signal: AbortSignal): Promise<Removal> {
   const { tables } = backendHost;

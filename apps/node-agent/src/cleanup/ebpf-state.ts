@@ -4,13 +4,13 @@ import type { BackendHost, BackendPlace, RegisteredBackend } from '../backends.t
 import { cleanBackend } from './clean-backend.ts';
 import { nothingRemoved, type Removal, removalOf } from './removal.ts';
 
-/** How the names of its tables begin: rules, and the guard of its programs. */
+/** Prefix of the names of its nftables tables: rules, and the guard of its programs. */
 const tablePrefix = 'switchyard-ebpf';
 
 /**
- * Removes what the ebpf mode left: pins, and with them programs, links and maps, and its tables of nftables. Needs no BPF: pins are
- * files. Where its tables are and no bpffs is, as in a container without that mount, nothing is removed and that is a failure: its
- * programs may go on forwarding, and the tables are the only sign of them. Never throws but for an abort.
+ * Removes the state of the ebpf mode: pins, and with them programs, links and maps, and its nftables tables. Needs no BPF, because
+ * pins are files. If there are tables but no bpffs, as in a container without that mount, it removes nothing and reports a failure:
+ * the programs may still forward, and the tables are the only trace of them. Rejects only when aborted.
  */
 export async function removeEbpfState(
   backend: RegisteredBackend,
@@ -24,8 +24,8 @@ export async function removeEbpfState(
 }
 
 /**
- * As `removeEbpfState`, for a start of another mode, which most often follows none of the ebpf mode: its backend, large and slow to load,
- * is loaded only where a look finds something of it.
+ * As `removeEbpfState`, for the start of another mode. Loads the ebpf backend, which is large and slow to load, only if there is
+ * state of that mode.
  */
 export async function removeLeftEbpfState(
   backend: RegisteredBackend,
@@ -36,7 +36,7 @@ export async function removeLeftEbpfState(
   return await removeEbpfState(backend, place, signal);
 }
 
-/** Whether pins or tables of the ebpf mode are there, or could not be looked for. Never throws but for an abort. */
+/** Whether there are pins or tables of the ebpf mode, or the search failed. Rejects only when aborted. */
 export async function mayEbpfStateBeThere(
   { bpffs, tables }: Pick<BackendHost, 'bpffs' | 'tables'>,
   signal: AbortSignal,
@@ -67,7 +67,7 @@ async function ebpfTables({ tables }: Pick<BackendHost, 'tables'>): Promise<read
   return (await tables.listTables('inet')).filter((name) => name.startsWith(tablePrefix));
 }
 
-/** Of this mount namespace. Needs no addon. */
+/** Whether this mount namespace has a bpffs there. Needs no addon. */
 async function hasBpffs({ bpffs }: Pick<BackendHost, 'bpffs'>): Promise<boolean> {
   const { isBpffs } = await import('@switchyard/native');
   return isBpffs(bpffs);

@@ -15,20 +15,20 @@ import {
 import type { NftTables } from './nft-tables.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
 
-/** How rules of iptables are reached: by its programs, and tables that those do not read by netlink. */
+/** Access to iptables rules: by its programs, and by netlink for tables that those cannot read. */
 export interface RuleAccess {
   readonly runner: CommandRunner;
   readonly tables: NftTables;
 }
 
-/** What was removed from a place, and whether this agent's birthmark was there. */
+/** Removal from a place; `isOurs`: this agent's birthmark was there. */
 export interface PlaceOutcome extends Removal {
   readonly isOurs: boolean;
 }
 
 /**
- * Removes chains of one iptables variant and family, and tells it in words. The wish may depend on whether they are this agent's. A
- * table that iptables cannot read is a failure if something is to go and chains of kube-proxy are in it. Never throws but for an abort.
+ * Removes chains of one iptables variant and family, and reports it as text. The wish may depend on whether this agent wrote them. A
+ * table that iptables cannot read is a failure if it has chains of kube-proxy that the wish would remove. Rejects only when aborted.
  */
 export async function removePlace(
   { runner, tables }: RuleAccess,
@@ -58,7 +58,7 @@ interface UnreadTable {
   readonly table: string;
 }
 
-/** Throws when a table that iptables does not read has chains of kube-proxy: people write tables of these names with nft. */
+/** Throws if a table that iptables cannot read has chains of kube-proxy. Such tables were written with nft. */
 async function lookInto({ tables, ipFamily, table }: UnreadTable): Promise<Removal> {
   const found = await tables.listChains({ family: ipFamily === 'IPv4' ? 'ip' : 'ip6', table });
   const name = iptablesName({ ipFamily, variant: 'nft' });

@@ -2,7 +2,7 @@ import { asError, millis } from '@switchyard/core';
 import { commandFailed, type CommandRunner, isProgramMissing, type KernelFiles } from '@switchyard/host';
 import { nothingRemoved, type Removal } from './removal.ts';
 
-/** What is needed to look for what the ipvs mode of kube-proxy left. */
+/** Access to the state that the ipvs mode of kube-proxy left. */
 export interface IpvsHost {
   readonly runner: CommandRunner;
   readonly files: KernelFiles;
@@ -18,7 +18,7 @@ const ipsetName = new RegExp(
 );
 
 /**
- * Removes what the ipvs mode left: virtual servers on the addresses of its dummy interface, the interface, and the ipsets.
+ * Removes the state of the ipvs mode: virtual servers on the addresses of its dummy interface, the interface, and the ipsets.
  * Flows through ipvs end with their virtual server. Throws `HostError`.
  */
 export async function removeKubeProxyIpvs(host: IpvsHost, signal: AbortSignal): Promise<Removal> {
@@ -69,7 +69,7 @@ async function removeDummy(host: IpvsHost, signal: AbortSignal): Promise<readonl
   return [`interface ${dummy}`];
 }
 
-/** The rules that use them must be gone. */
+/** Removes the ipsets. The rules that use them must be removed before. */
 async function removeIpsets(host: IpvsHost, signal: AbortSignal): Promise<readonly string[]> {
   const names = (await run(host, 'ipset', ['list', '-n'], signal)).split('\n').filter((name) => ipsetName.test(name));
   for (const name of names) await run(host, 'ipset', ['destroy', name], signal);

@@ -15,7 +15,7 @@ test.each([
   ['on the metrics port, of loopback', { '/proc/net/tcp': line('0100007F:2809', '0A') }, 10_249],
   ['not where a connection only uses the port', { '/proc/net/tcp': line('0100007F:2810', '01') }, undefined],
   ['not on other ports', { '/proc/net/tcp': line('0100007F:0050', '0A') }, undefined],
-  ['not on a machine that tells nothing', {}, undefined],
+  ['not on a machine without these files', {}, undefined],
 ])('a kube-proxy listens %s', (_, tables: Readonly<Record<string, string>>, expected) => {
   const read = (path: string): string | undefined => (tables[path] === undefined ? undefined : head + tables[path]);
   expect(kubeProxyPort({ read, write: () => undefined })).toBe(expected);

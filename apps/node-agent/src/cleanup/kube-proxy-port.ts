@@ -1,10 +1,10 @@
 import type { KernelFiles } from '@switchyard/host';
 
-/** Health and metrics, as every kube-proxy has them unless told otherwise. */
+/** Default ports of kube-proxy for health and metrics. */
 const ports = [10_256, 10_249];
 const listening = '0A';
 
-/** The first of kube-proxy's usual ports on which something listens in this network namespace; undefined for none. */
+/** Returns the first default port of kube-proxy that is in use in this network namespace; undefined if none is. */
 export function kubeProxyPort(files: KernelFiles): number | undefined {
   const taken = new Set(['/proc/net/tcp', '/proc/net/tcp6'].flatMap((path) => listeningPorts(files.read(path) ?? '')));
   return ports.find((port) => taken.has(port));

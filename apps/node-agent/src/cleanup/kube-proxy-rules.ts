@@ -5,8 +5,8 @@ import type { NftTables } from './nft-tables.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
 
 /**
- * Removes the packet rules of a kube-proxy that runs no more: its chains in both variants of iptables, and its nft tables.
- * Flows it translated go on: that knowledge is the connection tracking's. Never throws but for an abort.
+ * Removes the packet rules of a stopped kube-proxy: its chains in both variants of iptables, and its nft tables. Connections
+ * continue, because conntrack holds their translation. Rejects only when aborted.
  */
 export async function removeKubeProxyRules(
   access: RuleAccess,
@@ -14,7 +14,7 @@ export async function removeKubeProxyRules(
   signal: AbortSignal,
 ): Promise<Removal> {
   const removals: Removal[] = [];
-  // One after another: all of them contend for the kernel's one lock on rules.
+  // Sequentially, because all removals need the kernel's single lock on rules.
   for (const ipFamily of ipFamilies) {
     removals.push(await removalOf(() => removeNftTable(access.tables, ipFamily), signal));
   }
@@ -24,7 +24,7 @@ export async function removeKubeProxyRules(
   return joinRemovals(removals);
 }
 
-/** Removes what the nftables mode of kube-proxy left in one family. Rejects with `HostError`. */
+/** Removes the table of kube-proxy's nftables mode in one family. Rejects with `HostError`. */
 export async function removeNftTable(tables: NftTables, ipFamily: IpFamily): Promise<Removal> {
   const family = ipFamily === 'IPv4' ? 'ip' : 'ip6';
   const isRemoved = await tables.deleteTable({ family, table: kubeProxyTable });

@@ -39,7 +39,7 @@ function machine(saves: Readonly<Record<string, string>>, refused?: string, unre
 }
 
 describe('the nftables mode', () => {
-  test('takes chains with our birthmark for ours, which go whatever is said of those of kube-proxy', async () => {
+  test('removes chains with the birthmark of the agent regardless of kubeProxyRules', async () => {
     const { written, left } = machine({ 'iptables-nft': chains + mark, 'iptables-legacy': chains });
     const { ours, kubeProxy } = await left('keep');
     expect(written).toEqual(['iptables-nft nat', 'iptables-nft mangle']);
@@ -85,15 +85,15 @@ describe('where the rules of this agent are', () => {
 
   test.each([
     ['is nowhere on a node without our birthmark', { 'iptables-nft': chains }, undefined, undefined],
-    ['is told by the birthmark', { 'iptables-legacy': mark }, undefined, 'legacy'],
-    ['is told when it was found, whatever else cannot be read', { 'iptables-nft': mark }, 'iptables-legacy', 'nft'],
+    ['is recognized by the birthmark', { 'iptables-legacy': mark }, undefined, 'legacy'],
+    ['is returned if found, even if another place is unreadable', { 'iptables-nft': mark }, 'iptables-legacy', 'nft'],
   ] as const)('%s', async (_, saves, unreadable, expected) => {
     expect(await where(saves, unreadable)).toBe(expected);
   });
 
-  test('is not told as nowhere where rules cannot be read', async () => {
+  test('is refused where rules cannot be read', async () => {
     await expect(where({ 'iptables-nft': chains }, 'iptables-legacy')).rejects.toThrow(
-      /cannot tell whether rules of this agent .* iptables-legacy, which needs CAP_NET_RAW/,
+      /cannot determine whether iptables holds rules of this agent: .*iptables-legacy, which needs CAP_NET_RAW/,
     );
   });
 });

@@ -14,17 +14,17 @@ import { type PlaceOutcome, type RuleAccess, removePlace } from './iptables-plac
 import { removeNftTable } from './kube-proxy-rules.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
 
-/** What others may have left, as seen by a mode that runs. */
+/** Input of the removal of rules that other modes and kube-proxy may have left. */
 export interface LeftRulesOptions {
   readonly mode: string;
-  /** Where the iptables mode writes; undefined in another mode. Where that is not known, no iptables is looked at. */
+  /** Variant that the iptables mode writes; undefined in another mode. If it is unknown in that mode, no iptables is examined. */
   readonly variant: IptablesVariant | undefined;
   readonly kubeProxyRules: 'remove' | 'keep';
   readonly backendHost: BackendHost;
   readonly ipFamilies: readonly IpFamily[];
 }
 
-/** What became of what others left, by whose it was. */
+/** Removed rules of other modes and of kube-proxy. */
 export interface LeftRules {
   /** Of this agent, in its other modes or in the other variant of iptables. */
   readonly ours: Removal;
@@ -32,16 +32,16 @@ export interface LeftRules {
 }
 
 /**
- * Removes what translates beside the mode that runs: what this agent made in its other modes, always, and kube-proxy's if
- * asked for. Where the iptables mode writes nothing is removed: what is there was adopted. Flows go on: their translation
- * is the connection tracking's. Never throws but for an abort.
+ * Removes the rules that translate beside the running mode: always those of this agent's other modes, and kube-proxy's if
+ * configured. Removes nothing from the iptables variant that the mode writes, whose rules it adopted. Connections continue,
+ * because conntrack holds their translation. Rejects only when aborted.
  */
 export async function removeLeftRules(options: LeftRulesOptions, signal: AbortSignal): Promise<LeftRules> {
   const { mode, variant, kubeProxyRules, backendHost, ipFamilies } = options;
   const { tables } = backendHost;
   const ours: Removal[] = [];
   const kubeProxy: Removal[] = [];
-  // One after another: all of them contend for the kernel's one lock on rules.
+  // Sequentially, because all removals need the kernel's single lock on rules.
   for (const backend of registeredBackends()) {
     if (backend.traits.name === mode || backend.detectVariant !== undefined) continue;
     const remove = backend.removeState?.atStart ?? cleanBackend;
@@ -68,11 +68,11 @@ async function removeFrom(
   const wish = (isOurs: boolean): RemovalWish => (isOurs || isAll ? allButForward : nothingUnwanted);
   const { isOurs, ...removal } = await removePlace(backendHost, place, wish, signal);
   if (isOurs) return { isOurs, ...(await thenBirthmark(removal, backendHost, place, signal)) };
-  // Rules that are to stay need not be readable.
+  // Rules that stay need not be readable.
   return { isOurs, ...(isAll ? removal : nothingRemoved) };
 }
 
-/** The birthmark goes last, and only if all else could go: what is left, also by a killed process, is then still known as ours. */
+/** Removes the birthmark last, and only if all else was removed: a rest, also of a killed process, stays recognizable. */
 export async function thenBirthmark(
   before: Removal,
   access: RuleAccess,
@@ -89,8 +89,8 @@ export async function removeBirthmark(access: RuleAccess, place: IptablesPlace, 
 }
 
 /**
- * In which of the kernel's two iptables rules of this agent are; undefined for none. Writes nothing. Rejects with `HostError` when
- * none were found and a place could not be read: they may be there.
+ * Returns the iptables variant with rules of this agent; undefined if there are none. Writes nothing. Rejects with `HostError` if it
+ * found none and a place was unreadable.
  */
 export async function ourVariant(
   access: RuleAccess,
@@ -105,6 +105,6 @@ export async function ourVariant(
   }
   const [cause] = failures;
   if (cause === undefined) return undefined;
-  const message = `cannot tell whether rules of this agent are in iptables: ${cause.message}`;
+  const message = `cannot determine whether iptables holds rules of this agent: ${cause.message}`;
   throw new HostError('iptables.unread', message, { cause });
 }

@@ -1,12 +1,12 @@
 import type { TableFamily, TablePlace } from '@switchyard/netfilter';
 
-/** Tables of nftables of any owner, by name. Reads neither sets nor rules. Methods reject with `HostError`. */
+/** nftables tables of any owner, by name. Reads neither sets nor rules. Methods reject with `HostError`. */
 export interface NftTables {
-  /** None where the kernel has no nftables. */
+  /** Empty if the kernel has no nftables. */
   listTables(family: TableFamily): Promise<readonly string[]>;
-  /** Names of the chains of a table; none where there is no such table. */
+  /** Names of the chains of a table; empty if there is no such table. */
   listChains(place: NftTable): Promise<readonly string[]>;
-  /** False where there is no such table. */
+  /** False if there is no such table. */
   deleteTable(place: NftTable): Promise<boolean>;
 }
 

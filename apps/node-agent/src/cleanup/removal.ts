@@ -1,11 +1,11 @@
 import { asError } from '@switchyard/core';
 
-/** What became of a removal, in words. */
+/** Outcome of a removal as text. */
 export interface Removal {
   readonly removed: readonly string[];
-  /** What stays though it belongs to what was to go, and why. */
+  /** State that stays, with the reason. */
   readonly kept: readonly string[];
-  /** What was not looked at, and why. */
+  /** Places that were not examined, with the reason. */
   readonly skipped: readonly string[];
   readonly failures: readonly Error[];
 }
@@ -13,7 +13,7 @@ export interface Removal {
 /** Nothing was found. */
 export const nothingRemoved: Removal = { removed: [], kept: [], skipped: [], failures: [] };
 
-/** One report out of several. */
+/** Joins several outcomes. */
 export function joinRemovals(removals: readonly Removal[]): Removal {
   return {
     removed: removals.flatMap(({ removed }) => removed),
@@ -35,7 +35,7 @@ export function removalText({ removed, kept, skipped, failures }: Removal): stri
   return `${[...(isClean ? ['nothing to remove'] : []), ...lines].join('\n')}\n`;
 }
 
-/** One line; a clean-up, unlike the agent, tries nothing again. */
+/** Error on one line, without the announcement of a retry: a clean-up does not retry. */
 function failureText({ message }: Error): string {
   return message
     .trim()
@@ -43,7 +43,7 @@ function failureText({ message }: Error): string {
     .replaceAll(/\s*\n\s*/g, ' | ');
 }
 
-/** Turns what a part throws into a failure of it; an abort is thrown on. */
+/** Runs a part; an error becomes a failure of its outcome, except for an abort, which is rethrown. */
 export async function removalOf(part: () => Promise<Removal>, signal: AbortSignal): Promise<Removal> {
   try {
     return await part();

@@ -21,9 +21,9 @@ export const askMetrics: AskMetrics = () =>
   });
 
 /**
- * Throws `HostError` if a kube-proxy runs here that has not written its rules yet: ours are the only ones that forward Services then.
+ * Throws `HostError` if a kube-proxy runs here that has not written its rules yet: then only the agent's rules forward Services.
  * Its health port does not show this, because kube-proxy counts as healthy until its first write. A proxy that exports none of
- * kube-proxy's metrics on the usual port is not judged.
+ * kube-proxy's metrics on the usual port is ignored.
  */
 export async function refuseBesideUnreadyProxy(ask: AskMetrics = askMetrics): Promise<void> {
   const page = await ask();

@@ -36,7 +36,7 @@ test.each([
   ['the kernel has no legacy tables', legacy6, there, {}],
   ['no legacy table is where the birthmark would be', legacy6, there, { '/proc/net/ip6_tables_names': 'nat\nfilter' }],
   ['legacy tables are of the other family', legacy6, there, { '/proc/net/ip_tables_names': 'mangle' }],
-] as const)('where %s nothing of ours is there', async (_, place, tables, legacy) => {
+] as const)('where %s there are no rules of this agent', async (_, place, tables, legacy) => {
   await expect(refuseUnseenRules({ tables, files: filesOf(legacy), place })).resolves.toBeUndefined();
 });
 

@@ -3,7 +3,7 @@ import { birthmarkChain, iptablesName, type IptablesPlace } from '@switchyard/ne
 import { type KernelFiles } from '@switchyard/host';
 import type { NftTables } from './nft-tables.ts';
 
-/** What the kernel is asked by instead of iptables. */
+/** Access to a place without iptables. */
 export interface AskedWithoutIptables {
   readonly tables: NftTables;
   readonly files: KernelFiles;
@@ -11,8 +11,8 @@ export interface AskedWithoutIptables {
 }
 
 /**
- * For a place that iptables could not be asked of, as its programs are not installed: rejects with `HostError` when rules of this
- * agent may be there. Another image may have written them. All of them come with a birthmark in table mangle.
+ * Rejects with `HostError` if rules of this agent may be in a place whose iptables programs are not installed. Another image may
+ * have written them. Such rules always have a birthmark in table mangle.
  */
 export async function refuseUnseenRules(asked: AskedWithoutIptables): Promise<void> {
   const { place, files } = asked;

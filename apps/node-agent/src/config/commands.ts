@@ -12,7 +12,7 @@ export async function writeConfig(config: Extract<Config, { readonly kind: 'writ
   logger.info('wrote configuration', { file: config.file });
 }
 
-/** `--version`: one line, or with `raw` all that is known, as JSON. */
+/** `--version`: one line, or with `raw` all details as JSON. */
 export function versionText(form: 'line' | 'raw'): string {
   if (form === 'line') return `switchyard-agent ${version}\n`;
   const { version: node, platform, arch } = process;

@@ -6,7 +6,7 @@ import { asWritten, type Settings, valueText } from './settings.ts';
 /** A setting that differs between two configurations. */
 export interface SettingChange {
   readonly path: string;
-  /** Both as a file would say them. */
+  /** Both as written in a file. */
   readonly before: unknown;
   readonly now: unknown;
   readonly change: ChangeClass;

@@ -119,7 +119,7 @@ describe('a changed file', () => {
     expect(bench.watch.current().nodePortAddresses).toEqual({ primary: false, cidrs: ['10.0.0.0/8'], loopback: [] });
   });
 
-  test('of ours is followed too', async () => {
+  test('of Switchyard is followed, too', async () => {
     await using folder = await ConfigFolder.create();
     const file = await folder.write('own.yaml', ownHead);
     await using bench = await WatchBench.of('--proxy-mode=nftables', `--switchyard-config=${file}`);
@@ -204,7 +204,7 @@ describe('a mode that this node cannot run', () => {
     await writeFile(file, head);
     await bench.look(40);
     expect([bench.failure, asked]).toEqual([undefined, 1]);
-    expect(bench.lines.at(-1)?.[0]).toBe('the configuration file is in order again, and says what is in force');
+    expect(bench.lines.at(-1)?.[0]).toBe('the configuration file is valid again and equals the running configuration');
   });
 });
 
@@ -268,7 +268,7 @@ describe('a broken file', () => {
     expect(bench.changes).toBe(0);
     expect(bench.lines.map(([message]) => message)).toEqual([
       'the changed configuration is broken, the old one stays in force',
-      'the configuration file is in order again, and says what is in force',
+      'the configuration file is valid again and equals the running configuration',
     ]);
   });
 });

@@ -17,17 +17,17 @@ export function fixedConfig(config: RunConfig): ConfigFollower {
   return { current: () => config, onChange: () => undefined };
 }
 
-/** What following needs. */
+/** Options of `ConfigWatch`. */
 export interface ConfigWatchOptions {
   readonly config: RunConfig;
-  /** Reads everything again. Rejects with `ConfigError` when that is not in order. */
+  /** Reads the configuration again. Rejects with `ConfigError` if it is invalid. */
   readonly load: () => Promise<Config>;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
   /**
-   * Why a new process could not run with that configuration on this machine; undefined: it can. Then this process goes on with the
-   * configuration it has. Default: it always can.
+   * Reason why a new process cannot run with that configuration on this machine; undefined if it can. With a reason, this process
+   * keeps its configuration. Default: undefined.
    */
   readonly restartObstacle?: (next: RunConfig, signal: AbortSignal) => Promise<Error | undefined>;
   /** Called once for each change that has an obstacle. */
@@ -37,23 +37,23 @@ export interface ConfigWatchOptions {
 /** Pause between two probes of a configuration that this machine could not run. */
 const obstaclePause = seconds(30);
 
-/** How often the files are looked at. They are small, and looking at their contents misses no way of changing them. */
+/** Interval between reads of the files. They are small, and comparing contents detects every kind of change. */
 const interval = seconds(2);
 
 /**
- * Follows the files a configuration came from, by their contents: an edit, a rename over them and the symlinks a
- * ConfigMap's volume swaps are all the same to it. A change counts when two looks in a row saw the same text, so that a
- * file that is being written is not taken for finished.
+ * Follows the files of a configuration by their contents: detects edits, renames and the symlink swap of a ConfigMap
+ * volume alike. A change counts when two successive reads return the same text, so that a file that is being written is
+ * not read as complete.
  */
 export class ConfigWatch implements ConfigFollower {
   readonly #options: ConfigWatchOptions;
   readonly #listeners: (() => void)[] = [];
   #current: RunConfig;
-  /** What was read last, whatever became of it. */
+  /** Text of the last read. */
   #seen: string;
-  /** What is known already: in force, or refused. */
+  /** Text that was applied or rejected last. */
   #handled: string;
-  /** The files are worse than what is in force. */
+  /** The files hold a configuration that was rejected. */
   #isBroken = false;
   /** Time of the next probe; undefined while the files have no obstacle. */
   #probeAt: Millis | undefined;
@@ -107,7 +107,7 @@ export class ConfigWatch implements ConfigFollower {
     try {
       const config = await this.#options.load();
       if (config.kind === 'run') return config;
-      throw new ConfigError('config.purpose', 'the flags no longer ask to run'); // they cannot change
+      throw new ConfigError('config.purpose', 'the flags no longer select running'); // they cannot change
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       const files = [...this.#current.files.keys()];
@@ -130,7 +130,7 @@ export class ConfigWatch implements ConfigFollower {
     }
     const known = new Set(this.#current.notes.map((note) => JSON.stringify(note)));
     if (this.#isBroken && changes.length === 0) {
-      logger.info('the configuration file is in order again, and says what is in force');
+      logger.info('the configuration file is valid again and equals the running configuration');
     }
     this.#isBroken = false;
     this.#current = next;
@@ -145,12 +145,12 @@ export class ConfigWatch implements ConfigFollower {
     if (changes.some(({ change }) => change === 'live')) for (const listener of this.#listeners) listener();
   }
 
-  /** Ending would only stop what works. */
+  /** Keeps the running configuration, because a restarted process could not run. */
   #stay(error: Error, changes: readonly SettingChange[], isNew: boolean): void {
     const { clock, logger, noteObstacle } = this.#options;
     this.#probeAt = millis(clock.monotonic() + obstaclePause);
     this.#isBroken = true;
-    if (!isNew) return; // said already
+    if (!isNew) return; // logged already
     const settings = changes.map(changeText);
     logger.error('this node cannot run the changed configuration, the old one stays in force', { settings, error });
     this.#count('rejected');
@@ -174,7 +174,7 @@ function changeText({ path, before, now }: SettingChange): string {
   return `${path}: ${valueText(before)} -> ${valueText(now)}`;
 }
 
-/** A file that cannot be read counts as a text of its own: its error. */
+/** Texts as one text. The error of an unreadable file counts as its text. */
 function textOf(texts: readonly unknown[]): string {
   return JSON.stringify(texts.map((one) => (one instanceof Error ? { error: one.message } : one)));
 }

@@ -3,7 +3,7 @@ import { valueOfData } from './read-value.ts';
 import { type Field, fieldAt, type Schema } from './schema/field.ts';
 import type { GivenSettings, Problem, Setting } from './settings.ts';
 
-/** What a file says. */
+/** Contents of a file. */
 export interface DecodedFile {
   readonly given: GivenSettings;
   /** Unknown fields, duplicates and further documents: strict decoding would have failed. With path and line, one sentence part each. */
@@ -65,7 +65,7 @@ function decodeObject(decoding: Decoding, path: readonly string[], data: Data): 
 }
 
 function decodeField(decoding: Decoding, field: Field, { value, line }: { value: unknown; line: number }): void {
-  if (value === null) return; // says nothing, as kubeadm's own file does with many
+  if (value === null) return; // unset; kubeadm's file has many such fields
   const { path, type } = field;
   const result = valueOfData(type, value);
   if (result.status === 'refused') refuse(decoding, path, { value, line, why: result.why });

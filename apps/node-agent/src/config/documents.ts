@@ -16,8 +16,8 @@ export interface PlainObject {
 }
 
 /**
- * Every field of a configuration with its value, as in a file. The mode's own least period is written as 0s, which
- * means unset, here and in kube-proxy.
+ * Returns every field of a configuration with its value, as in a file. An unset minimum period is written as 0s, which means
+ * unset here and in kube-proxy.
  */
 export function toDocument(settings: Settings): PlainObject {
   const { apiVersion, kind } = settings.schema;
@@ -26,18 +26,18 @@ export function toDocument(settings: Settings): PlainObject {
   return sortedKeys(document);
 }
 
-/** What `/configz` answers, by the name of the configuration group. */
+/** Body of `/configz`, by the name of the configuration group. */
 export function configzDocument({ kubeProxy, switchyard }: EffectiveSettings): PlainObject {
   return { 'kubeproxy.config.k8s.io': toDocument(kubeProxy), 'switchyard.dev': toDocument(switchyard) };
 }
 
-/** What `/flagz` answers: every flag with its value; flags that were not given have the field's value or default. */
+/** Body of `/flagz`: every flag with its value; flags that were not given have the field's value or default. */
 export function flagzValues(given: FlagValues, settings: EffectiveSettings): ReadonlyMap<string, string> {
   const sorted = flags.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   return new Map(sorted.map((flag) => [flag.name, given.get(flag.name)?.texts.join(',') ?? unsetText(flag, settings)]));
 }
 
-/** The value of a field as text, as a flag takes it. */
+/** Formats the value of a field as text for a flag. */
 export function flagText(type: FieldType, value: FieldValue): string {
   if (value instanceof Map) return [...value].map(([name, on]) => `${name}=${on}`).join(',');
   const plain = type === 'nanoseconds' ? formatDuration(Number(value)) : toPlain(type, value);
@@ -45,7 +45,7 @@ export function flagText(type: FieldType, value: FieldValue): string {
   return plain === null ? '' : String(plain);
 }
 
-/** The default of a field as a flag would be given; empty for nothing. */
+/** Formats the default of a field as text for a flag; empty if there is none. */
 export function defaultText({ path, type, default: value }: Field): string {
   return path === 'nftables.minSyncPeriod' ? '' : flagText(type, value);
 }

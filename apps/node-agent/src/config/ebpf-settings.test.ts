@@ -53,12 +53,12 @@ test.each([
 
 test('sockets of the host alone and no rules for pods are refused, where the mode reads it', () => {
   const args = ['--switchyard-ebpf-socket-lb=host', '--switchyard-ebpf-north-south=tc'];
-  expect(() => run(...args)).toThrow(/ebpf\.socketLB .*"host": leaves pods to rules, .* use auto or nftables there/);
+  expect(() => run(...args)).toThrow(/ebpf\.socketLB .*"host": needs rules for pods, .* use auto or nftables there/);
   expect(run(...args, '--proxy-mode=nftables')).toMatchObject({ mode: 'nftables' });
   expect(run('--switchyard-ebpf-north-south=tc')).toMatchObject({ ebpf: { northSouth: 'tc' } });
 });
 
-test('the effective configuration tells all of them, given or not', () => {
+test('the effective configuration shows all of them, given or not', () => {
   const config = run('--switchyard-ebpf-interfaces=eth0,bond*', '--switchyard-ebpf-socket-lb=host');
   if (config.kind !== 'run') throw new Error('not a run');
   expect(configzDocument(config.settings)['switchyard.dev']).toMatchObject({
@@ -66,7 +66,7 @@ test('the effective configuration tells all of them, given or not', () => {
   });
 });
 
-test('in another mode they are told to have no effect', () => {
+test('in another mode they are reported to have no effect', () => {
   const config = run('--proxy-mode=nftables', '--switchyard-ebpf-socket-lb=host');
   expect(config).toMatchObject({
     mode: 'nftables',

@@ -9,7 +9,7 @@ import { kubeProxySchema } from './schema/kube-proxy-fields.ts';
 import { switchyardSchema } from './schema/switchyard-fields.ts';
 import { type GivenSettings, type Setting, Settings } from './settings.ts';
 
-/** Everything that was configured, with defaults: what kube-proxy knows, and ours. */
+/** All settings with defaults: kube-proxy's and Switchyard's. */
 export interface EffectiveSettings {
   readonly kubeProxy: Settings;
   readonly switchyard: Settings;
@@ -30,8 +30,8 @@ const servers = [
 ] as const;
 
 /**
- * Flags and files as one. As in kube-proxy, a file replaces all flags but those for logging, the host name and the API
- * server's address; our own flags win over our own file.
+ * Merges flags and files. As in kube-proxy, a file replaces all flags except those for logging, the host name and the API
+ * server's address. Flags of Switchyard take precedence over its file.
  */
 export function effectiveSettings(flags: FlagValues, files: ConfigFiles): EffectiveSettings {
   const given = new Map([...(files.kubeProxy?.given ?? []), ...kubeProxyFlags(flags, files.kubeProxy !== undefined)]);
@@ -97,7 +97,7 @@ function withPort(address: string, port: number): string {
   return tryParseIp(address) === undefined ? address : addressAndPort(address, port);
 }
 
-/** Defaults that depend on what was given; as kube-proxy fills them in on Linux, and shows them in `/configz`. */
+/** Defaults that depend on given settings, as kube-proxy sets them on Linux and shows them in `/configz`. */
 function defaultsFor(given: GivenSettings): ReadonlyMap<string, FieldValue> {
   const { defaultNodePortAddresses } = traitsOf(proxyModeNamed(given.get('mode')?.value));
   return new Map<string, FieldValue>([

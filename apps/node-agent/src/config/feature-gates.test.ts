@@ -82,7 +82,7 @@ describe('feature gates', () => {
     expect(gateWarnings(gates([name, true]))).toEqual([`unrecognized feature gate: ${name} (${hint})`]);
   });
 
-  test('every fault is told, and nothing else', () => {
+  test('every fault is reported, and nothing else', () => {
     const set = gates(['Nothing', true], ['SidecarContainers', true], ['WinDSR', false]);
     expect(gateWarnings(set)).toEqual([
       'unrecognized feature gate: Nothing (this agent knows no such gate)',
@@ -91,7 +91,7 @@ describe('feature gates', () => {
     expect([...idleGates(gates(['Nothing', true]))]).toEqual([]);
   });
 
-  test('gates without effect are told by their reason', () => {
+  test('gates without effect are listed by their reason', () => {
     const set = gates(['SidecarContainers', true], ['NativeHistograms', true], ['NodeSwap', true], ['AllBeta', true]);
     expect([...idleGates(set)]).toEqual([
       ['other components of Kubernetes read it, no proxy does', ['SidecarContainers', 'NodeSwap']],

@@ -20,7 +20,7 @@ export function gateStateIn(minor: number, { stages, goneIn, ...one }: FeatureGa
   return { ...one, stage, default: on, isLocked: isLocked || isPermanent, isPermanent };
 }
 
-/** In the release that the agent stands in for, with the agent's defaults. */
+/** Gates of the emulated Kubernetes release, with the agent's defaults. */
 const states: ReadonlyMap<string, GateState> = new Map(
   gateTable.map((one) => {
     const state = gateStateIn(kubernetesVersion.minor, one);
@@ -28,7 +28,7 @@ const states: ReadonlyMap<string, GateState> = new Map(
   }),
 );
 
-/** Every gate that has a state here, in the release that the agent stands in for. Excludes permanent ones. */
+/** Every gate with a state, in the emulated Kubernetes release. Excludes permanent ones. */
 export const featureGates: readonly GateState[] = [...states.values()].filter(({ isPermanent }) => !isPermanent);
 
 /** Names of other components' gates, of every release. */
@@ -56,8 +56,8 @@ function lockText({ name, isPermanent, default: on }: GateState, value: boolean)
 }
 
 /**
- * Why gates do nothing here: names by reason, of those that are set and of those that `AllAlpha` and `AllBeta` turn from
- * their default. Leaves out those that `gateWarnings` names.
+ * Returns gates without effect: names by reason, of set gates and of those that `AllAlpha` and `AllBeta` change from their
+ * default. Omits the gates of `gateWarnings`.
  */
 export function idleGates(set: ReadonlyMap<string, boolean>): ReadonlyMap<string, readonly string[]> {
   const effective = effectiveFeatureGates(set);

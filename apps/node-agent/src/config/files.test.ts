@@ -128,7 +128,7 @@ describe('the files we ship', () => {
   });
 });
 
-test('whatever stands in a file, it is taken or refused with a ConfigError', async () => {
+test('every file is accepted, or refused with a ConfigError', async () => {
   const paths = kubeProxySchema.fields.map(({ path }) => path);
   const value = fc.oneof(fc.jsonValue({ maxDepth: 2 }), fc.constantFrom('', '0s', '1h', 'yes', -1, 2 ** 40, null));
   await using folder = await ConfigFolder.create();
@@ -321,7 +321,7 @@ clientConnection: { qps: 5, burst: 20 }
   });
 });
 
-describe('what is wrong is told with its line, all of it', () => {
+describe('every fault is reported with its line', () => {
   test('values of a wrong type, and values out of range', async () => {
     const text = `conntrack:
   min: many

@@ -1,4 +1,4 @@
-/** The Kubernetes whose kube-proxy this agent stands in for. */
+/** Kubernetes release whose kube-proxy this agent emulates. */
 export const kubernetesVersion = { major: 1, minor: 36 } as const;
 
 /** `1.36`. */

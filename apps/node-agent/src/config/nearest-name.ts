@@ -1,7 +1,7 @@
-/** The name of `names` that `text` is most likely meant to be, or undefined when none is close. Case does not count. */
+/** Returns the name closest to `text`, ignoring case; undefined if none is close. */
 export function nearestName(text: string, names: Iterable<string>): string | undefined {
   let nearest: string | undefined;
-  let least = Math.floor(text.length / 4) + 2; // more than a slip of the keyboard explains
+  let least = Math.floor(text.length / 4) + 2; // more differences than a typing error has
   for (const name of names) {
     const distance = editDistance(text.toLowerCase(), name.toLowerCase());
     if (distance >= least) continue;
@@ -11,7 +11,7 @@ export function nearestName(text: string, names: Iterable<string>): string | und
   return nearest;
 }
 
-/** How many letters must be put in, taken out or replaced to make `b` of `a` (Levenshtein). */
+/** Number of insertions, deletions and replacements that turn `a` into `b` (Levenshtein). */
 function editDistance(a: string, b: string): number {
   let above = Array.from({ length: b.length + 1 }, (_, at) => at);
   for (const [row, letter] of [...a].entries()) {

@@ -7,7 +7,7 @@ import type { Field } from './schema/field.ts';
 import type { Purpose } from './validate.ts';
 import { asWritten, type Settings, valueText } from './settings.ts';
 
-/** Something an operator should know about a configuration that is in order. */
+/** A note about a valid configuration for the operator. */
 export interface ConfigNote {
   readonly level: 'info' | 'warn';
   readonly message: string;
@@ -16,14 +16,14 @@ export interface ConfigNote {
   readonly event?: { readonly reason: string; readonly note: string };
 }
 
-/** All of it: lenient decoding, flags, settings and feature gates without effect, deprecated flags. */
+/** Returns notes on lenient decoding, on flags, settings and feature gates without effect, and on deprecated flags. */
 export function notesOf(
   flags: FlagValues,
   files: ConfigFiles,
   settings: EffectiveSettings,
   purpose: Purpose,
 ): readonly ConfigNote[] {
-  // Commands such as --cleanup are about every mode, unless one is said.
+  // Commands such as --cleanup concern every mode unless one is set.
   const mode = purpose === 'run' || isModeSaid(settings.kubeProxy) ? proxyModeOf(settings.kubeProxy) : undefined;
   return [
     ...fileNotes(flags, files),
@@ -86,7 +86,7 @@ function ignoredSettings(settings: Settings, mode: ProxyMode | undefined): reado
   });
 }
 
-/** Why nothing comes of a field, or undefined. */
+/** Returns why a field has no effect; undefined if it has one. */
 function idleReason(field: Field, mode: ProxyMode | undefined): string | undefined {
   if (mode !== undefined && !isReadIn(mode, field)) return unreadReason(mode, field);
   return field.meaning.kind === 'ignored' ? field.meaning.why : undefined;

@@ -29,7 +29,7 @@ test.each<readonly [string, string, Partial<RunConfig>]>([
     },
   ],
   [
-    'not the nftables stanza, whatever it says, in the iptables mode',
+    'not the nftables stanza in the iptables mode',
     'mode: iptables\nnftables: { masqueradeAll: true, syncPeriod: -1s }',
     { masqueradeAll: false, syncPeriod: millis(30_000), minSyncPeriod: millis(1000) },
   ],
@@ -63,14 +63,14 @@ test.each([
   ['nftables', 'iptables: { masqueradeBit: 3 }', 'iptables.masqueradeBit', 'only the iptables and ipvs modes read it'],
   ['ebpf', 'nftables: { masqueradeBit: 3 }', 'nftables.masqueradeBit', 'only the nftables mode reads it'],
   ['iptables', 'ipvs: { scheduler: lc }', 'ipvs.scheduler', 'only the ipvs mode reads it'],
-] as const)('in the %s mode, %s is told to have no effect', async (mode, text, setting, why) => {
+] as const)('in the %s mode, %s is reported to have no effect', async (mode, text, setting, why) => {
   const { notes } = await run(`mode: ${mode}\n${text}`);
   expect(notes).toMatchObject([{ message: 'setting has no effect', fields: { setting } }]);
   expect(notes[0]?.fields['why']).toBe(`${why}, and the mode is ${mode}`);
 });
 
 test.each(['--switchyard-dump', '--cleanup'])(
-  '%s is about every mode: nothing is told to have no effect',
+  '%s is about every mode: nothing is reported to have no effect',
   (command) => {
     const config = parseConfig([command, '--switchyard-iptables-variant=nft'], {});
     expect(config).toMatchObject({ notes: [], iptables: { variant: 'nft' } });

@@ -2,18 +2,18 @@ import { backendOf, registeredBackends, traitsOf } from '../backends.ts';
 import type { Field } from './schema/field.ts';
 import type { Settings } from './settings.ts';
 
-/** Name of a registered backend: how the kernel is programmed. */
+/** Name of a registered backend. */
 export type ProxyMode = string;
 
 /** Mode of a configuration that names none, as in kube-proxy. */
 export const defaultMode: ProxyMode = 'iptables';
 
-/** The modes that exist here, by the words of `mode` and --proxy-mode. */
+/** Returns the values of `mode` and --proxy-mode that this agent supports. */
 export function proxyModes(): readonly ProxyMode[] {
   return registeredBackends().map(({ traits }) => traits.name);
 }
 
-/** Whether a mode was given. */
+/** Whether the configuration sets a mode. */
 export function isModeSaid(kubeProxy: Settings): boolean {
   return kubeProxy.at('mode').origin.kind !== 'default';
 }
@@ -28,7 +28,7 @@ export function proxyModeNamed(name: unknown): ProxyMode {
   return proxyModes().find((mode) => mode === name) ?? defaultMode;
 }
 
-/** Which part of kube-proxy's file a mode reads. */
+/** Returns the stanza of kube-proxy's file that a mode reads. */
 export function stanzaOf(mode: ProxyMode): string {
   return traitsOf(mode).kubeProxyMode;
 }

@@ -21,7 +21,7 @@ export async function readConfigFiles(flags: FlagValues): Promise<ReadFiles> {
     if (file === '') return undefined;
     const text = await readConfigFile(file, `--${flag}`);
     texts.set(file, text);
-    // The YAML reader costs memory; without a file nobody needs it.
+    // The YAML reader costs memory; it is loaded only if there is a file.
     const { parseYaml } = await import('@switchyard/core/manifests');
     return decodeFile(schema, file, parseYaml(text, { duplicateKeys: 'keep' }));
   };
@@ -38,7 +38,7 @@ export async function readConfigFile(file: string, what: string): Promise<string
     return await readFile(file, 'utf8');
   } catch (cause) {
     const reason = messageOf(cause);
-    const text = reason.replace(/^E[A-Z0-9]+: ([^,]+), .*$/, '$1'); // what was called is no help, and the file is named
+    const text = reason.replace(/^E[A-Z0-9]+: ([^,]+), .*$/, '$1'); // without the system call; the message names the file
     throw new ConfigError('config.unreadable', `${what}: cannot read the file ${file}: ${text}`, { cause });
   }
 }

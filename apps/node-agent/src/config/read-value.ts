@@ -1,7 +1,7 @@
 import { tryParseDuration } from './duration.ts';
 import type { FieldType, FieldValue, VModuleRule } from './schema/field.ts';
 
-/** A value, or why it is none of its type. */
+/** A value, or why it does not fit its type. */
 export type ReadValue =
   | { readonly status: 'read'; readonly value: FieldValue }
   | { readonly status: 'refused'; readonly why: string };
@@ -13,7 +13,7 @@ const durationHint = 'must be a duration, such as 30s or 1m30s';
 /** Kubernetes' quantities, and `K`, which kube-proxy's own help names. */
 const quantity = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[numkKMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?$/;
 
-/** A value of plain data out of a file. YAML 1.1's words for booleans are taken, as Go's reader does. */
+/** Reads a value from the data of a file. Accepts YAML 1.1's words for booleans, as Go's reader does. */
 export function valueOfData(type: FieldType, data: unknown): ReadValue {
   switch (type) {
     case 'boolean':
@@ -43,7 +43,7 @@ export function valueOfData(type: FieldType, data: unknown): ReadValue {
   }
 }
 
-/** A value out of the texts a flag was given, in their order. */
+/** Reads a value from the texts of a flag, in their order. */
 export function valueOfTexts(type: FieldType, texts: readonly string[]): ReadValue {
   const text = texts.at(-1) ?? '';
   switch (type) {

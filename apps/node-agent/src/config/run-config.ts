@@ -18,7 +18,7 @@ export type SourceConfig =
 
 /** Where NodePorts answer (KEP-6032). */
 export interface NodePortAddresses {
-  /** The primary addresses of our Node, as far as the API server says them. */
+  /** The primary addresses of the Node, from the API server. */
   readonly primary: boolean;
   /** Addresses in these ranges. Without `primary`, a family without a range answers on all its addresses, as in kube-proxy. */
   readonly cidrs: readonly Cidr[];
@@ -26,33 +26,33 @@ export interface NodePortAddresses {
   readonly loopback: readonly IpFamily[];
 }
 
-/** What the iptables mode reads besides what every mode does. `localhostNodePorts`: set, and `nodePortAddresses` lets them; IPv4 only. */
+/** Settings of the iptables mode only. `localhostNodePorts`: enabled, and `nodePortAddresses` includes loopback; IPv4 only. */
 export type IptablesConfig = Pick<BackendHost, 'variant' | 'masqueradeBit' | 'localhostNodePorts'>;
 
-/** What the ebpf mode reads besides what every mode does. */
+/** Settings of the ebpf mode only. */
 export type EbpfConfig = Pick<BackendHost, 'cgroup' | 'bpffs' | 'interfaces' | 'northSouth' | 'socketLb'>;
 
-/** Which dataplane, and what it is told when it is opened. */
+/** The dataplane and its options. */
 export interface DataplaneConfig {
   readonly mode: ProxyMode;
   readonly iptables: IptablesConfig;
   readonly ebpf: EbpfConfig;
   /** `conntrack.tcpBeLiberal`. */
   readonly tcpBeLiberal: boolean;
-  /** Longest time between two looks at everything. */
+  /** Maximum interval between retries, and between full reads of legacy iptables; health checks fail after twice this time. */
   readonly syncPeriod: Millis;
 }
 
-/** How pods of this node are told from others (`detectLocalMode`). */
+/** How traffic of this node's pods is recognized (`detectLocalMode`). */
 export type DetectLocal =
-  /** The first range of each family counts; a family without one cannot tell pods. */
+  /** The first range of each family counts; without one, pods of that family are not recognized. */
   | { readonly kind: 'clusterCIDR'; readonly cidrs: Readonly<Partial<Record<IpFamily, Cidr>>> }
-  /** The ranges of our Node's `spec.podCIDRs`. */
+  /** The ranges of the Node's `spec.podCIDRs`. */
   | { readonly kind: 'nodeCIDR' }
   | { readonly kind: 'bridgeInterface'; readonly name: string }
   | { readonly kind: 'interfaceNamePrefix'; readonly prefix: string };
 
-/** Where a server of ours listens. */
+/** Address of a server of the agent. */
 export interface BindTarget {
   readonly address: IpAddress;
   readonly port: Port;
@@ -69,7 +69,7 @@ export interface ConntrackConfig {
   readonly udpStreamTimeout: Millis;
 }
 
-/** Whether metrics name single Services, and how many of them at most. */
+/** Metrics per Service, and their maximum number. */
 export type ServiceMetricsConfig = { readonly kind: 'off' } | { readonly kind: 'on'; readonly limit: number };
 
 /** How to log. */
@@ -84,7 +84,7 @@ export interface ClusterPlace {
   readonly nodeName: NodeName;
 }
 
-/** What the operator asked for, validated: kube-proxy's settings and ours. */
+/** Validated configuration: kube-proxy's settings and Switchyard's. */
 export interface RunConfig extends LogConfig, DataplaneConfig, ClusterPlace {
   readonly kind: 'run';
   /** `set-up`: do what needs privileges, then end (`--init-only`). */
@@ -98,7 +98,7 @@ export interface RunConfig extends LogConfig, DataplaneConfig, ClusterPlace {
   readonly healthz: BindTarget | undefined;
   /** Undefined: no server. */
   readonly metricsServer: BindTarget | undefined;
-  /** A server that cannot listen ends the process, instead of trying again. */
+  /** A server that cannot listen ends the process instead of retrying. */
   readonly bindAddressHardFail: boolean;
   readonly enableProfiling: boolean;
   /** Undefined: the dataplane's own. */
@@ -106,12 +106,12 @@ export interface RunConfig extends LogConfig, DataplaneConfig, ClusterPlace {
   readonly conntrack: ConntrackConfig;
   /** -1000 to 1000; undefined leaves the process as it is. */
   readonly oomScoreAdj: number | undefined;
-  /** Every gate we know, with its state. */
+  /** Every known gate with its state. */
   readonly featureGates: ReadonlyMap<string, boolean>;
 
-  // Ours, from --switchyard-* and SwitchyardConfiguration.
+  // Settings of Switchyard, from --switchyard-* and SwitchyardConfiguration.
   readonly terminatingFallback: TableOptions['terminatingFallback'];
-  /** What a stopped kube-proxy left in the kernel goes once ours is in place, or stays. */
+  /** Removes the rules of a stopped kube-proxy once those of the agent are in place, or keeps them. */
   readonly kubeProxyRules: 'remove' | 'keep';
   readonly serviceMetrics: ServiceMetricsConfig;
 
@@ -119,21 +119,21 @@ export interface RunConfig extends LogConfig, DataplaneConfig, ClusterPlace {
   readonly settings: EffectiveSettings;
   /** The flags that were given; `/flagz` shows them. */
   readonly flags: FlagValues;
-  /** To be logged when the process begins. */
+  /** Notes that the process logs when it starts. */
   readonly notes: readonly ConfigNote[];
   /** The configuration files as they were read: text by path. */
   readonly files: ReadonlyMap<string, string>;
 }
 
-/** What commands other than running need. */
+/** Configuration of commands other than running. */
 interface CommandConfig extends LogConfig, DataplaneConfig {
   readonly notes: readonly ConfigNote[];
 }
 
-/** What this process is to do. */
+/** Configuration of this process. */
 export type Config =
   | RunConfig
-  /** `ofEveryMode`: none was said, so whatever is there. */
+  /** `ofEveryMode`: no mode is set, so the state of all modes. */
   | ({ readonly kind: 'dump'; readonly ofEveryMode: boolean } & CommandConfig)
   /** `ofKubeProxyToo`: kube-proxy's own objects as well. */
   | ({ readonly kind: 'cleanup'; readonly ofKubeProxyToo: boolean } & CommandConfig)

@@ -14,15 +14,15 @@ export interface Setting {
   readonly origin: Origin;
 }
 
-/** What was said, by path, before defaulting. */
+/** Given values by path, before defaults are applied. */
 export type GivenSettings = ReadonlyMap<string, Setting>;
 
-/** Something that is wrong with one setting. */
+/** A fault of one setting. */
 export interface Problem {
   /** Kind and path, such as `KubeProxyConfiguration.conntrack.min`. */
   readonly path: string;
   readonly origin: Origin;
-  /** As it was written; undefined when it is about more than a value. */
+  /** The value as written; undefined if the fault concerns more than a value. */
   readonly value: unknown;
   readonly why: string;
 }
@@ -61,7 +61,7 @@ export class Settings {
     return String(this.at(path).value);
   }
 
-  /** One of some words; the first for another text, which a check refuses. */
+  /** One of the given words; the first one for any other text, which the field's check refuses. */
   word<Word extends string>(path: string, [first, ...others]: readonly [Word, ...Word[]]): Word {
     return others.find((one) => one === this.at(path).value) ?? first;
   }
@@ -91,7 +91,7 @@ export class Settings {
   }
 }
 
-/** Go cannot tell a zero from nothing, except behind a pointer; a flag was given in any case. */
+/** Go cannot distinguish zero from unset, except behind a pointer; flags are always set. */
 function isUnset(field: Field, { value, origin }: Setting): boolean {
   return origin.kind !== 'flag' && field.isZeroKept !== true && isZero(value);
 }
@@ -110,7 +110,7 @@ export function problemAt(schema: Schema, path: string, { value, origin }: Setti
   return { path: `${schema.kind}.${path}`, origin, value: asWritten(field, value), why };
 }
 
-/** One line, as kube-proxy words it, and where the value was said. */
+/** Formats a problem on one line in kube-proxy's words, with the origin of the value. */
 export function problemText({ path, origin, value, why }: Problem): string {
   const said = value === undefined ? '' : `Invalid value: ${valueText(value)}: `;
   return `${path}${originText(origin)}: ${said}${why}`;
@@ -121,13 +121,13 @@ function originText(origin: Origin): string {
   return origin.kind === 'file' ? ` (${origin.file}:${origin.line})` : '';
 }
 
-/** A value as a file would say it: durations as `30s`, gates as an object. */
+/** Returns a value as written in a file: durations as `30s`, gates as an object. */
 export function asWritten({ type }: Field, value: FieldValue): unknown {
   if (value instanceof Map) return Object.fromEntries(value);
   return (type === 'duration' || type === 'nanoseconds') && typeof value === 'number' ? formatDuration(value) : value;
 }
 
-/** A value for a person to read. */
+/** Formats a value for messages. */
 export function valueText(value: unknown): string {
   return value instanceof Map ? JSON.stringify(Object.fromEntries(value)) : JSON.stringify(value);
 }

@@ -46,7 +46,7 @@ export interface RunParts {
   readonly env: Environment;
 }
 
-/** Settings as the rest of the agent reads them, without what is about files. */
+/** Converts settings to the run configuration, without notes and files. */
 export function toRunConfig({ settings, flags, env }: RunParts): Omit<RunConfig, 'notes' | 'files'> {
   const { kubeProxy, switchyard } = settings;
   const stanza = stanzaOf(proxyModeOf(kubeProxy));
@@ -74,7 +74,7 @@ export function toRunConfig({ settings, flags, env }: RunParts): Omit<RunConfig,
   };
 }
 
-/** Where the cluster is read, and our Node's name: also of settings that are refused. Throws `ConfigError` for a bad `--master`. */
+/** Returns the source of the cluster and the Node's name, also of refused settings. Throws `ConfigError` for a bad `--master`. */
 export function placeOf({ settings, flags, env }: RunParts): ClusterPlace {
   return { source: sourceOf(settings, serverUrl(flags), env), nodeName: nodeNameOf(settings.kubeProxy) };
 }
@@ -85,7 +85,7 @@ export function logConfigOf(kubeProxy: Settings): LogConfig {
   return { logLevel, logFormat: kubeProxy.word('logging.format', ['text', 'json']) };
 }
 
-/** Which dataplane, and how it is opened. */
+/** Returns the dataplane and its options. */
 export function dataplaneOf({ kubeProxy, switchyard }: EffectiveSettings): DataplaneConfig {
   const mode = proxyModeOf(kubeProxy);
   return {
@@ -116,7 +116,7 @@ function iptablesOf(kubeProxy: Settings, switchyard: Settings): IptablesConfig {
   };
 }
 
-/** Whether `nodePortAddresses` leaves 127.0.0.0/8 in: a list of IPv6 alone says nothing about IPv4. */
+/** Whether `nodePortAddresses` includes 127.0.0.0/8. A list of IPv6 alone does not restrict IPv4. */
 function areLoopbackNodePorts(kubeProxy: Settings): boolean {
   const { primary, cidrs } = nodePortAddressesOf(kubeProxy);
   const listed = cidrs.filter((cidr) => cidrFamilyOf(cidr) === 'IPv4');
@@ -150,7 +150,7 @@ function duration(settings: Settings, path: string): Millis {
   return millis(settings.number(path));
 }
 
-/** As kube-proxy: neither a kubeconfig nor a server means that we run in a pod. */
+/** As in kube-proxy, without kubeconfig and server the agent runs in a pod. */
 function sourceOf(
   { kubeProxy, switchyard }: EffectiveSettings,
   server: URL | undefined,
@@ -168,7 +168,7 @@ function nodeNameOf(settings: Settings): NodeName {
   return nodeName((override === '' ? hostname().trim() : override).toLowerCase());
 }
 
-/** The unspecified address of either family asks for the Node's own. */
+/** The unspecified address of either family selects the Node's address. */
 function bindAddressOf(settings: Settings): RunConfig['bindAddress'] {
   const address = parseIp(settings.text('bindAddress'));
   return address === '0.0.0.0' || address === '::' ? undefined : address;
@@ -202,7 +202,7 @@ const rangesOfKeyword: Readonly<Record<string, readonly Cidr[]>> = {
   all: ipFamilies.map(everythingOf),
 };
 
-/** Nothing listed means everything. */
+/** An empty list means all addresses. */
 function nodePortAddressesOf(settings: Settings): NodePortAddresses {
   const listed = settings.list('nodePortAddresses').map((one) => one.trim());
   const cidrs = listed.flatMap((one) => rangesOfKeyword[one] ?? [parseCidr(one)]);
@@ -216,7 +216,7 @@ function nodePortAddressesOf(settings: Settings): NodePortAddresses {
   return { primary: listed.includes('primary'), cidrs: [...new Set(cidrs)], loopback };
 }
 
-/** Unset is 1 s as upstream, or the dataplane's own; a flag may say 0, which a file cannot. */
+/** Unset is 1 s as in kube-proxy, or the dataplane's own minimum. A flag can set 0, a file cannot. */
 function minSyncPeriodOf(settings: Settings): Millis | undefined {
   const mode = proxyModeOf(settings);
   const { value, origin } = settings.at(`${stanzaOf(mode)}.minSyncPeriod`);

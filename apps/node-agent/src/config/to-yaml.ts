@@ -1,6 +1,6 @@
 import type { Plain, PlainObject } from './documents.ts';
 
-/** Plain data as YAML in block style; texts are quoted where they could be taken for something else. */
+/** Formats plain data as YAML in block style; quotes texts that could be read as another type. */
 export function toYaml(data: PlainObject): string {
   return linesOf(data).join('\n') + '\n';
 }
@@ -22,7 +22,7 @@ function itemLines(item: Plain): readonly string[] {
   return linesOf(item as PlainObject).map((line, index) => `${index === 0 ? '- ' : '  '}${line}`);
 }
 
-/** Words such as `yes` and `1e3` are quoted: readers differ about them. */
+/** Quotes words such as `yes` and `1e3`, which YAML readers interpret differently. */
 function scalar(value: Plain): string {
   if (typeof value !== 'string') return JSON.stringify(value);
   const isPlain = /^[A-Za-z][\w./-]*$/.test(value) && !/^(?:true|false|null|yes|no|on|off|y|n)$/i.test(value);

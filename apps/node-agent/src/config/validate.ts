@@ -4,10 +4,10 @@ import { isReadIn, type ProxyMode, proxyModeOf, proxyModes, stanzaOf } from './p
 import { podRanges } from './schema/checks.ts';
 import { type Problem, problemAt, type Settings } from './settings.ts';
 
-/** What the process is to do with the configuration; only running needs a mode that exists here. */
+/** Purpose of the process; only running needs a mode that exists here. */
 export type Purpose = 'run' | 'other';
 
-/** Everything that is wrong with a configuration, not only the first. */
+/** Returns all faults of a configuration. */
 export function problemsOf({ kubeProxy, switchyard }: EffectiveSettings, purpose: Purpose): readonly Problem[] {
   const mode = proxyModeOf(kubeProxy);
   return [
@@ -22,7 +22,7 @@ export function problemsOf({ kubeProxy, switchyard }: EffectiveSettings, purpose
   ];
 }
 
-/** What a mode does not read may say anything, as in kube-proxy. */
+/** Fields that the mode does not read are not checked, as in kube-proxy. */
 function fieldProblems(settings: Settings, mode: ProxyMode): readonly Problem[] {
   return settings.entries().flatMap(([field, setting]) => {
     if (!isReadIn(mode, field) && field.isAlwaysChecked !== true) return [];
@@ -79,7 +79,7 @@ function detectLocalProblems(settings: Settings): readonly Problem[] {
   return why === undefined ? [] : [problemAt(settings.schema, path, settings.at(path), why)];
 }
 
-/** Other modes do not read it. */
+/** Checks the ranges, which only this `detectLocalMode` reads. */
 function clusterCidrProblems(settings: Settings): readonly Problem[] {
   const setting = settings.at('clusterCIDR');
   const why = setting.origin.kind === 'default' ? undefined : podRanges(setting.value);
@@ -104,10 +104,10 @@ function readsSockets(switchyard: Settings, mode: ProxyMode): boolean {
   return switchyard.entries().some(([field]) => field.path === 'ebpf.socketLB' && isReadIn(mode, field));
 }
 
-/** Programs of the wire serve the outside alone: pods that sockets do not serve need rules. */
+/** tc programs serve only traffic from outside; pods whose sockets are not served need rules. */
 function socketProblems(switchyard: Settings): readonly Problem[] {
   if (switchyard.text('ebpf.socketLB') !== 'host' || switchyard.text('ebpf.northSouth') !== 'tc') return [];
   const why =
-    'leaves pods to rules, which ebpf.northSouth: tc (--switchyard-ebpf-north-south) does not have; use auto or nftables there';
+    'needs rules for pods, which ebpf.northSouth: tc (--switchyard-ebpf-north-south) excludes; use auto or nftables there';
   return [problemAt(switchyard.schema, 'ebpf.socketLB', switchyard.at('ebpf.socketLB'), why)];
 }

@@ -29,7 +29,7 @@ describe('writeWhole', () => {
     await mkdir(join(folder.path, `.out.yaml.${process.pid}.tmp`)); // where the draft would be
     await expect(writeWhole(file, 'new\n')).rejects.toMatchObject({
       name: 'HostError',
-      message: expect.stringMatching(/^cannot write .*out\.yaml: .*; what was there is still there$/),
+      message: expect.stringMatching(/^cannot write .*out\.yaml: .*; the old file is unchanged$/),
     });
     expect(await readFile(file, 'utf8')).toBe('old\n');
   });

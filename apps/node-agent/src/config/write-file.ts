@@ -3,9 +3,8 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { HostError, messageOf } from '@switchyard/core';
 
 /**
- * Writes a file as a whole: whoever reads it sees the old text or the new one, also when the disk is full or the machine
- * stops. What is not a regular file, such as /dev/stdout, is written to. Rejects with `HostError`; the old file is then
- * as it was.
+ * Writes a file atomically: a reader sees the old text or the new one, also when the disk is full or the machine stops.
+ * Appends to files that are not regular, such as /dev/stdout. Rejects with `HostError`; the old file is then unchanged.
  */
 export async function writeWhole(file: string, text: string): Promise<void> {
   try {
@@ -13,11 +12,11 @@ export async function writeWhole(file: string, text: string): Promise<void> {
     else await replaceFile(await realpath(file).catch(() => file), text); // the file a link points to, not the link
   } catch (cause) {
     const reason = messageOf(cause);
-    throw new HostError('host.writeFile', `cannot write ${file}: ${reason}; what was there is still there`, { cause });
+    throw new HostError('host.writeFile', `cannot write ${file}: ${reason}; the old file is unchanged`, { cause });
   }
 }
 
-/** Also when it leads to a regular file, as /dev/stdout may: that file is somebody else's. */
+/** Also true for a device that leads to a regular file, as /dev/stdout may: the shell owns that file. */
 async function isSpecial(file: string): Promise<boolean> {
   if (/^\/(?:dev|proc)\//.test(resolve(file))) return true;
   return stat(file).then(

@@ -1,7 +1,7 @@
 import { messageOf, type Millis, type NodeName, nodeSubject, type RecordedEvent } from '@switchyard/core';
 import type { ConfigNote } from '../config/notes.ts';
 
-/** A Warning on our Node. Actions are kube-proxy's unless it has none. */
+/** Creates a Warning on the Node, by default with kube-proxy's action. */
 export function nodeWarning(
   nodeName: NodeName,
   reason: string,
@@ -11,7 +11,7 @@ export function nodeWarning(
   return { type: 'Warning', reason, action, regarding: nodeSubject(nodeName), note };
 }
 
-/** As kube-proxy's, when it begins to work. */
+/** Event of kube-proxy at its start. */
 export function startingEvent(nodeName: NodeName): RecordedEvent {
   return { ...nodeWarning(nodeName, 'Starting', ''), type: 'Normal' };
 }
@@ -21,7 +21,7 @@ export function configEvents(nodeName: NodeName, notes: readonly ConfigNote[]): 
   return notes.flatMap(({ event }) => (event === undefined ? [] : [nodeWarning(nodeName, event.reason, event.note)]));
 }
 
-/** As kube-proxy's, when a server of its own cannot listen. */
+/** Event of kube-proxy for a server that cannot listen. */
 export function failedServerEvent(
   nodeName: NodeName,
   reason: 'FailedToStartProxierHealthcheck' | 'FailedToStartMetricServer',
@@ -30,13 +30,13 @@ export function failedServerEvent(
   return nodeWarning(nodeName, reason, messageOf(error));
 }
 
-/** This node cannot run the mode of the changed configuration. */
+/** Event for a changed configuration whose mode this node cannot run. */
 export function modeRefusedEvent(nodeName: NodeName, error: unknown): RecordedEvent {
   const note = `the changed mode cannot run here, the old one stays in force: ${messageOf(error)}`;
   return nodeWarning(nodeName, 'FailedToChangeMode', note, 'ChangeMode');
 }
 
-/** The API server was out of reach for `silence`, and is heard again. */
+/** Event for an API server that answers again after `silence`. */
 export function contactRestoredEvent(nodeName: NodeName, silence: Millis): RecordedEvent {
   const note = `the API server was not heard for ${Math.round(silence / 1000)} s; Services were forwarded as before meanwhile`;
   return nodeWarning(nodeName, 'ApiServerContactRestored', note, 'Watch');

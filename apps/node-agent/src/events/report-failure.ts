@@ -3,11 +3,11 @@ import { type AppFailure, writeTerminationMessage } from '@switchyard/host';
 import type { ClusterPlace } from '../config.ts';
 import { nodeWarning } from './agent-events.ts';
 
-/** Where this process reports why it ends. */
+/** Channels by which this process reports why it ends. */
 export interface FailureChannels {
   /** The file that kubelet made for the container. */
   readonly terminationLog: string;
-  /** The cluster and our Node; undefined: unknown, or this process is a command that reports nothing but its exit. */
+  /** The cluster and the Node; undefined if unknown, or for commands, which report only by their exit. */
   readonly place: ClusterPlace | undefined;
   /** Opens the Events of a cluster; disposing sends them, within a few seconds. */
   readonly openEvents: (place: ClusterPlace) => Promise<EventRecorder & AsyncDisposable>;
@@ -25,8 +25,8 @@ export function terminationLogOf(env: Readonly<Record<string, string | undefined
 
 /**
  * Reports why the agent ends where operators look: the termination message of its container, and a Warning Event of its Node.
- * An end for a restart in another configuration makes no Event, nor an agent that reads manifests, whose Events are
- * lines of its log. Never rejects.
+ * Creates no Event for a restart with another configuration, nor with manifests as source, where Events are log lines. Never
+ * rejects.
  */
 export async function reportFailure({ error, text }: AppFailure, channels: FailureChannels): Promise<void> {
   const { place, terminationLog, openEvents, hasForwarded } = channels;

@@ -3,7 +3,7 @@ import { type NodeName, systemClock } from '@switchyard/core';
 import { version } from '../version.ts';
 import type { AgentIdentity } from './one-agent.ts';
 
-/** Who this process is. A DaemonSet tells the pod in POD_NAMESPACE and POD_NAME. */
+/** Identity of this process. A DaemonSet passes the pod in POD_NAMESPACE and POD_NAME. */
 export function agentIdentity(nodeName: NodeName, env: Readonly<Record<string, string | undefined>>): AgentIdentity {
   const pod = env['POD_NAME'] ?? '';
   return {

@@ -2,7 +2,7 @@ import type { Millis } from '@switchyard/core';
 import { type KernelFiles, sysctlPath } from '@switchyard/host';
 import type { ConntrackConfig } from '../config/run-config.ts';
 
-/** One setting of the kernel, and what it is to be. */
+/** One setting of the kernel and its wanted value. */
 export interface WantedSetting {
   readonly path: string;
   readonly value: number;
@@ -10,13 +10,13 @@ export interface WantedSetting {
   readonly rule: 'exactly' | 'atLeast';
 }
 
-/** More flows than this the kernel is not asked for, however many cores there are; as kube-proxy. */
+/** Upper bound of the flow limit for any number of cores, as in kube-proxy. */
 export const largestConntrackMax = 1_048_576;
 
 const hashsize = '/sys/module/nf_conntrack/parameters/hashsize';
 
 /**
- * What kube-proxy would set, in its order. `maxPerCore` 0 leaves the number of flows as it is, whatever `min` says. The hash
+ * Returns the settings of kube-proxy in its order. `maxPerCore` 0 keeps the number of flows and ignores `min`. The hash
  * table gets a bucket for four flows. Neither is ever made smaller: kube-proxy lowers the number of flows up to 1.37, and
  * does not start where it may not write (kubernetes/kubernetes#142035).
  */
@@ -35,7 +35,7 @@ export function conntrackSettings(config: ConntrackConfig, cores: number): reado
   ];
 }
 
-/** Whether the kernel takes TCP packets outside the window for valid. */
+/** Whether the kernel treats TCP packets outside the window as valid. */
 export function isTcpLiberal(files: Pick<KernelFiles, 'read'>): boolean {
   return files.read(sysctlPath('net.netfilter.nf_conntrack_tcp_be_liberal')) === '1';
 }

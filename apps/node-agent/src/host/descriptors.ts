@@ -2,7 +2,7 @@ import { HostError } from '@switchyard/core';
 import { type HttpLimits, usualHttpLimits } from '@switchyard/core/health';
 import type { KernelFiles } from '@switchyard/host';
 
-/** File descriptors without which no agent runs: about 35 when idle, the others for commands and the API server. The launchers know it, too. */
+/** Minimum of file descriptors: about 35 when idle, the others for commands and the API server. The launchers have the same number. */
 export const fewestDescriptors = 64;
 
 /**
@@ -38,8 +38,8 @@ export function proxyLimitsFor(descriptors: number): ProxyLimits {
 }
 
 /**
- * Limits of clients that leave descriptors for everything else: a quarter of the spare ones for each socket, for there are
- * two servers and those of healthCheckNodePorts.
+ * Limits of HTTP clients: a quarter of the spare descriptors per socket, which leaves descriptors for everything else, because
+ * there are two servers and those of healthCheckNodePorts.
  */
 export function httpLimitsFor(descriptors: number): HttpLimits {
   const spare = descriptors - fewestDescriptors;

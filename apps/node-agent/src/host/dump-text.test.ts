@@ -13,8 +13,8 @@ function backend(body: string, age: Millis | undefined): RecordingBackend {
 }
 
 test.each([
-  ['no rules', '', undefined, '# IPv4: nothing of ours is in the kernel\n'],
-  ['rules of an unknown age', 'a\n', undefined, '# IPv4: nobody said when the rules were last known to be right\na\n'],
+  ['no rules', '', undefined, '# IPv4: the kernel holds no state of this agent\n'],
+  ['rules of an unknown age', 'a\n', undefined, '# IPv4: age of the rules unknown\na\n'],
   ['rules with an age', 'a\n', millis(4_600), '# IPv4: rules last known to be right 5 s ago\na\n'],
   ['no Service, but an age', '', millis(0), '# IPv4: rules last known to be right 0 s ago\n'],
 ])('%s', async (_, body, age, expected) => {
@@ -34,21 +34,21 @@ test.each<readonly [string, Readonly<Record<ProxyMode, string | undefined>>, rea
     'the mode that has rules, where none was said',
     { nftables: '', iptables: 'a\n', ebpf: undefined },
     ['nftables', 'iptables'],
-    '# IPv4: nobody said when the rules were last known to be right\na\n',
+    '# IPv4: age of the rules unknown\na\n',
   ],
   [
     'the mode that was said',
     { nftables: 'a\n', iptables: '', ebpf: '' },
     ['iptables'],
-    '# IPv4: nothing of ours is in the kernel\n',
+    '# IPv4: the kernel holds no state of this agent\n',
   ],
   [
     'what there is, where one mode cannot run',
     { nftables: undefined, iptables: '', ebpf: undefined },
     ['nftables', 'iptables', 'ebpf'],
-    '# IPv4: nothing of ours is in the kernel\n',
+    '# IPv4: the kernel holds no state of this agent\n',
   ],
-])('a dump tells of %s', async (_, bodies, modes, expected) => {
+])('a dump shows %s', async (_, bodies, modes, expected) => {
   const open = async (one: ProxyMode) => {
     const body = bodies[one];
     if (body === undefined) throw new HostError('host.unusable', `no ${one} here`);
@@ -65,7 +65,7 @@ test('a dump fails where one mode has nothing and the other cannot be read', asy
   await expect(dumpModes(open, ['nftables', 'iptables'], signal)).rejects.toThrow('cannot read table nat');
 });
 
-test('a dump fails where no mode can be looked at', async () => {
+test('a dump fails where no mode can be read', async () => {
   const open = (): Promise<never> => Promise.reject(new HostError('host.unusable', 'not here'));
   await expect(dumpModes(open, ['nftables', 'iptables'], signal)).rejects.toThrow('not here');
 });

@@ -4,8 +4,8 @@ import { HostError, type Millis } from '@switchyard/core';
 import type { ProxyMode } from '../config/proxy-mode.ts';
 
 /**
- * What is in the kernel of some modes. A mode that this host cannot run is left out if another can be told; one that cannot be read
- * only if another has rules. Rejects with `HostError`.
+ * Returns the kernel state of some modes as text. Omits modes that this host cannot run if another one can be read, and unreadable
+ * modes only if another one has rules. Rejects with `HostError`.
  */
 export async function dumpModes(
   open: (mode: ProxyMode) => Promise<OpenDataplane>,
@@ -23,15 +23,15 @@ export async function dumpModes(
     }
   }
   const [first] = texts;
-  if (first === undefined) throw errors[0] ?? new HostError('host.unusable', 'no mode can be looked at');
+  if (first === undefined) throw errors[0] ?? new HostError('host.unusable', 'no mode can be read');
   const full = texts.filter((text) => /^[^#]/m.test(text));
   if (full.length > 0) return full.join('');
   const unread = errors.find(({ code }) => code !== 'host.unusable');
-  if (unread !== undefined) throw unread; // else rules that are there would be told as "nothing"
+  if (unread !== undefined) throw unread; // otherwise existing rules would be reported as none
   return first;
 }
 
-/** What is in the kernel, for people, family by family, each with the age of its rules at the head. Disposes the backends. */
+/** Returns the kernel state of each family as text, headed by the age of its rules. Disposes the backends. */
 export async function dumpText(backends: readonly DataplaneBackend[], signal: AbortSignal): Promise<string> {
   const texts: string[] = [];
   for (const backend of backends) {
@@ -41,7 +41,7 @@ export async function dumpText(backends: readonly DataplaneBackend[], signal: Ab
   return texts.join('');
 }
 
-/** What is in the kernel of one family, with the age of its rules at the head. The backend stays open, and may be applying. */
+/** Returns the kernel state of one family, headed by the age of its rules. The backend stays open, and may be applying. */
 export async function familyDumpText(backend: DataplaneBackend, signal: AbortSignal): Promise<string> {
   const body = await backend.dump(signal);
   return `${await headOf(backend, body, signal)}${body}`;
@@ -53,5 +53,5 @@ async function headOf(backend: DataplaneBackend, body: string, signal: AbortSign
 
 function ageText(age: Millis | undefined, body: string): string {
   if (age !== undefined) return `rules last known to be right ${Math.round(age / 1000)} s ago`;
-  return body === '' ? 'nothing of ours is in the kernel' : 'nobody said when the rules were last known to be right';
+  return body === '' ? 'the kernel holds no state of this agent' : 'age of the rules unknown';
 }

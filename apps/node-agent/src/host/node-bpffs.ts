@@ -1,10 +1,10 @@
 import { HostError, type Logger } from '@switchyard/core';
 import type { KernelFiles } from '@switchyard/host';
 
-/** What mounting asks of the machine and this process. */
+/** Access to the machine and this process for mounting. */
 export interface BpffsMachine {
   readonly files: KernelFiles;
-  /** This process's id where it runs: 1 in a container. */
+  /** Id of this process in its pid namespace: 1 in a container. */
   readonly pid: number;
   readonly isBpffs: (path: string) => boolean;
   /** Throws `NativeError`. */
@@ -13,8 +13,8 @@ export interface BpffsMachine {
 }
 
 /**
- * Makes sure of the node's bpffs, in which maps, programs and links outlive the agent. A container that mounted one for itself would
- * lose them, and forwarding with them, when it ends: so there it is mounted only where the mount reaches the node. Throws
+ * Mounts the node's bpffs if it is missing; in it maps, programs and links outlive the agent. A bpffs of the container alone would
+ * end with the container, and with it forwarding, so a container mounts it only if the mount propagates to the node. Throws
  * `HostError` and `NativeError`.
  */
 export function mountNodeBpffs(path: string, machine: BpffsMachine): void {
@@ -33,8 +33,8 @@ export function mountNodeBpffs(path: string, machine: BpffsMachine): void {
 }
 
 /**
- * Mounts the node's bpffs for a later change of the mode, from a container whose mount reaches the node: after the change only the
- * agent's own container starts again, which may not mount. Does nothing elsewhere. A failure is a warning, since the mode runs without.
+ * Mounts the node's bpffs for a later change of the mode, from a container whose mounts propagate to the node. After the change only
+ * the agent's container restarts, which may not mount. Does nothing elsewhere. A failure is a warning: this mode needs no bpffs.
  */
 export function mountBpffsForLater(path: string, machine: BpffsMachine): void {
   const { files, pid, logger } = machine;
@@ -47,7 +47,7 @@ export function mountBpffsForLater(path: string, machine: BpffsMachine): void {
   }
 }
 
-/** Whether what is mounted there is seen by others: the mount that holds the path is shared. */
+/** Whether mounts at the path propagate: the mount that holds it is shared. */
 function isShared(mountInfo: string, path: string): boolean {
   const holding = mountInfo
     .split('\n')

@@ -45,7 +45,7 @@ describe('one agent per node', () => {
     for (const result of results) if (result.status === 'fulfilled') await result.value[Symbol.asyncDispose]();
   });
 
-  test('one that talks and never reads, and one that goes away at once, hurt nobody', async () => {
+  test('clients that never read or disconnect at once do no harm', async () => {
     const at = place();
     await using _ = await claimNode(first, at, signal);
     for (let round = 0; round < 3; round++) connect(at.name).destroy();

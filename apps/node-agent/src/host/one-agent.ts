@@ -2,12 +2,12 @@ import { once } from 'node:events';
 import { connect, createServer, type Server } from 'node:net';
 import { type Clock, HostError, type Millis, millis, seconds } from '@switchyard/core';
 
-/** Who an agent is, told to another one that wants to start on its node. */
+/** Identity of an agent, reported to another one that starts on its node. */
 export interface AgentIdentity {
-  /** As the agent's own pid namespace numbers it: often 1 in a container. */
+  /** Pid in the agent's own pid namespace: often 1 in a container. */
   readonly pid: number;
   readonly hostName: string;
-  /** `namespace/name` of its pod; empty when it does not know. */
+  /** `namespace/name` of its pod; empty if unknown. */
   readonly pod: string;
   readonly nodeName: string;
   readonly version: string;
@@ -16,8 +16,8 @@ export interface AgentIdentity {
 }
 
 /**
- * The name both meet at: an abstract unix socket, which belongs to the network namespace as the rules do, is shared by all
- * containers in the host's, needs no file system, and is free again the moment its owner dies.
+ * Name of an abstract unix socket. It belongs to the network namespace as the rules do, is shared by all containers in the
+ * host's namespace, needs no file system, and is released when its owner ends.
  */
 const socketName = '\0switchyard-agent';
 
@@ -26,7 +26,7 @@ const maxAnswer = 4096;
 const attempts = 5;
 const retryGap: Millis = millis(100);
 
-/** What claiming needs; `name` is another meeting place, for tests. */
+/** Options of claiming the node; `name` is the name of the socket, for tests. */
 export interface ClaimOptions {
   readonly clock: Clock;
   readonly name?: string;
@@ -55,16 +55,16 @@ export async function claimNode(
   }
   throw new HostError(
     'host.secondAgent',
-    `cannot tell whether another agent runs on this node: its socket was taken and given back ${attempts} times; try again`,
+    `cannot determine whether another agent runs on this node: its socket was taken and released ${attempts} times; try again`,
   );
 }
 
-/** Whether an agent runs in this network namespace; `identity` is undefined where it holds the socket but does not say who it is. */
+/** Whether an agent runs in this network namespace; `identity` is undefined if it holds the socket but does not answer. */
 export type AgentAnswer =
   | { readonly status: 'none' }
   | { readonly status: 'running'; readonly identity: AgentIdentity | undefined };
 
-/** Asks the agent of this network namespace who it is. */
+/** Asks the agent of this network namespace for its identity. */
 export async function askAgent({ clock, name = socketName }: ClaimOptions, signal: AbortSignal): Promise<AgentAnswer> {
   const enough = new AbortController();
   const stop = AbortSignal.any([signal, enough.signal]);
@@ -85,14 +85,14 @@ export async function askAgent({ clock, name = socketName }: ClaimOptions, signa
   }
 }
 
-/** Throws `HostError`, which names it, while an agent runs: it would put back what is removed. */
+/** Throws `HostError` with the identity of a running agent, which would restore removed state. */
 export async function refuseWhileRunning(clock: Clock, signal: AbortSignal): Promise<void> {
   const other = await askAgent({ clock }, signal);
   if (other.status === 'none') return;
   throw new HostError('host.running', `an agent runs on this node: ${describe(other.identity)}; stop it first`);
 }
 
-/** One agent in words. */
+/** Describes an agent for messages. */
 export function describe(identity: AgentIdentity | undefined): string {
   if (identity === undefined)
     return 'it holds the socket @switchyard-agent, but does not answer (ss -xlp shows its pid)';
@@ -105,10 +105,10 @@ export function describe(identity: AgentIdentity | undefined): string {
 async function listen(name: string, identity: AgentIdentity): Promise<Server | undefined> {
   const server = createServer((socket) => {
     socket.on('error', () => socket.destroy());
-    // Whoever goes on talking must not keep this process from ending.
+    // A client that keeps sending must not keep this process from ending.
     socket.end(`${JSON.stringify(identity)}\n`, () => socket.destroy());
   });
-  server.maxConnections = 8; // it is nothing but a name plate
+  server.maxConnections = 8; // it only reports the identity
   server.unref();
   const listening = once(server, 'listening');
   server.listen(name);
@@ -129,7 +129,7 @@ async function close(server: Server): Promise<void> {
   });
 }
 
-/** Undefined when nobody listens. */
+/** Undefined if no process listens. */
 async function readAnswer(name: string, signal: AbortSignal): Promise<string | undefined> {
   const socket = connect(name);
   try {
@@ -145,7 +145,7 @@ async function readAnswer(name: string, signal: AbortSignal): Promise<string | u
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ECONNREFUSED' || code === 'ENOENT') return undefined;
     signal.throwIfAborted();
-    return ''; // somebody is there, whom a full queue or a security module keeps us from asking
+    return ''; // a process listens, but a full queue or a security module prevents the request
   } finally {
     socket.destroy();
   }

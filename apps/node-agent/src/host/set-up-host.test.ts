@@ -34,7 +34,7 @@ describe('conntrack settings', () => {
     ['the minimum where there are few cores', { maxPerCore: 32_768, min: 131_072 }, 2, 131_072],
     ['more than the minimum where there are many', { maxPerCore: 32_768, min: 131_072 }, 16, 524_288],
     ['no more than a million for 96 cores', { maxPerCore: 32_768, min: 131_072 }, 96, 1_048_576],
-    ['a minimum above a million, which somebody wants', { maxPerCore: 1, min: 2_000_000 }, 96, 2_000_000],
+    ['a configured minimum above a million', { maxPerCore: 1, min: 2_000_000 }, 96, 2_000_000],
   ])('the number of flows is %s', (_, config, cores, value) => {
     expect(conntrackSettings({ ...nothing, ...config }, cores)).toEqual([
       { path: max, value, rule: 'atLeast' },
@@ -42,7 +42,7 @@ describe('conntrack settings', () => {
     ]);
   });
 
-  test('maxPerCore 0 leaves the number of flows alone, whatever the minimum', () => {
+  test('maxPerCore 0 keeps the number of flows and ignores the minimum', () => {
     expect(conntrackSettings({ ...nothing, min: 131_072 }, 4)).toEqual([]);
   });
 

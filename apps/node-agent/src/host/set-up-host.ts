@@ -5,23 +5,23 @@ import type { RunConfig } from '../config/run-config.ts';
 import { nodeWarning } from '../events/agent-events.ts';
 import { conntrackSettings, type WantedSetting } from './conntrack-settings.ts';
 
-/** The machine, as far as it is set up before anything else. */
+/** Access to the machine for the set-up. */
 export interface SetUpHost {
   readonly files: KernelFiles;
   /** Processor cores of the machine. */
   readonly cores: number;
-  /** What this machine speaks. */
+  /** IP families of this machine. */
   readonly ipFamilies: readonly IpFamily[];
   readonly logger: Logger;
   readonly events: EventRecorder;
 }
 
-/** What the set-up is about. */
+/** Settings that the set-up applies. */
 export type SetUpConfig = Pick<RunConfig, 'mode' | 'iptables' | 'conntrack' | 'oomScoreAdj' | 'nodeName'>;
 
 /**
- * Makes the settings of the kernel that need more than CAP_NET_ADMIN, where they are not as wanted already. What the kernel
- * refuses is one warning for each kind, and no reason to end: forwarding works without.
+ * Applies the kernel settings that need more than CAP_NET_ADMIN and differ from the wanted values. A refused setting causes one
+ * warning per kind and does not end the process: forwarding works without it.
  */
 export function setUpHost(config: SetUpConfig, host: SetUpHost): void {
   const { conntrack, oomScoreAdj, nodeName } = config;
@@ -40,12 +40,12 @@ export function setUpHost(config: SetUpConfig, host: SetUpHost): void {
   host.events.record(nodeWarning(nodeName, 'readOnlySysFS', note)); // kube-proxy's words, which people search for
 }
 
-/** What a configuration needs that was read again, after the one before it. `nodePortAddresses` may take in loopback at any time. */
+/** Applies the settings of a changed configuration. `nodePortAddresses` may include loopback at any time. */
 export function setUpAfterChange(before: SetUpConfig, now: SetUpConfig, host: SetUpHost): void {
   if (!before.iptables.localhostNodePorts) allowLocalhostNodePorts(now, host);
 }
 
-/** Packets to 127.0.0.0/8 leave the loopback interface only where the machine says so. Said at each start, in kube-proxy's words. */
+/** Sets route_localnet, without which packets to 127.0.0.0/8 cannot leave the loopback interface. Logs it at each start, in kube-proxy's words. */
 function allowLocalhostNodePorts({ mode, iptables }: SetUpConfig, host: SetUpHost): void {
   if (
     traitsOf(mode).loopbackNodePorts !== 'kernel' ||
@@ -65,7 +65,7 @@ function allowLocalhostNodePorts({ mode, iptables }: SetUpConfig, host: SetUpHos
   }
 }
 
-/** What was refused. */
+/** Applies settings; returns the refusals. */
 function make(settings: readonly WantedSetting[], { files, logger }: SetUpHost): readonly HostError[] {
   const refused: HostError[] = [];
   const changed: string[] = [];
@@ -82,7 +82,7 @@ function make(settings: readonly WantedSetting[], { files, logger }: SetUpHost):
   return refused;
 }
 
-/** Returns what was there before it was changed; undefined when nothing had to be. Throws `HostError`. */
+/** Returns the former value of a changed setting; undefined if it needed no change. Throws `HostError`. */
 function setIfNeeded(files: KernelFiles, { path, value, rule }: WantedSetting): string | undefined {
   const before = files.read(path);
   if (before === undefined) {

@@ -28,7 +28,7 @@ function status(...families: readonly FamilyStatus[]): ReconcilerStatus {
   return { isInSync: true, missingResources: [], isNodeEligible: true, families: byFamily };
 }
 
-/** What was left is kube-proxy's, unless it is said. */
+/** Removed rules are kube-proxy's by default. */
 type End = Removal | LeftRules | Error;
 
 /** A take-over whose first removal ends so, and the others as `later`. */
@@ -104,7 +104,7 @@ describe('what kube-proxy left', () => {
     await settle();
     await takeOver[Symbol.asyncDispose]();
     expect(logged).toEqual([
-      'info: not looked for what kube-proxy may have left',
+      'info: did not look for rules of kube-proxy',
       'info: rules of kube-proxy stay',
       'warn: what kube-proxy left could not be removed',
     ]);
@@ -165,7 +165,7 @@ describe('what kube-proxy left', () => {
   });
 });
 
-test('what our other mode left is told as that, and what could not go is tried again until it has gone', async () => {
+test('rules of another mode are reported as such, and a failed removal is retried until it succeeds', async () => {
   const first = { ...nothingRemoved, removed: ['nftables table inet switchyard'], failures: [new Error('busy')] };
   const ours = { ...nothingRemoved, removed: ['iptables-legacy, table nat: 9 chains'] };
   const { takeOver, calls, clock, logged, events } = bench(

@@ -12,10 +12,10 @@ import type { LeftRules } from '../cleanup/left-rules.ts';
 import { nodeWarning } from '../events/agent-events.ts';
 import type { Removal } from '../cleanup/removal.ts';
 
-/** What taking over needs. */
+/** Options of a take-over. */
 export interface TakeOverOptions {
   readonly nodeName: NodeName;
-  /** Removes what a stopped kube-proxy, and this agent in another mode, left; or the latter alone. */
+  /** Removes the rules of a stopped kube-proxy and of this agent's other modes (`all`), or only the latter. */
   readonly removeRules: (whose: 'all' | 'ours', signal: AbortSignal) => Promise<LeftRules>;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -24,19 +24,18 @@ export interface TakeOverOptions {
 
 /** A kube-proxy that still runs looks for its chains every sync period, 30 s by default, and puts them back. */
 const nextLook: Millis = seconds(90);
-/** What cannot be removed for a quarter of an hour waits for a person, or the next start. */
+/** After a quarter of an hour of failures the removal waits for an operator or the next start. */
 const maxLooks = 10;
-/** Nobody keeps what our other mode left; for so long it may serve a Service that the kernel refuses now. */
+/** Time for which the stale rules of another mode may serve a Service that the kernel refuses now. */
 const patience: Millis = seconds(60);
 
 /**
- * Removes what a stopped kube-proxy, and this agent in another mode, left, when everything the cluster asks is in the kernel for
- * the first time in every family: until then those rules serve what ours do not. A failure is a warning, and tried again; the
- * rules in question only match what ours have translated before. Where something of kube-proxy was removed, a second look tells
- * whether it came back: then kube-proxy was not stopped, which is warned of.
+ * Removes the rules of a stopped kube-proxy and of this agent's other modes after the first complete apply in every family. Until
+ * then those rules serve what the new ones do not. A failure is logged as a warning and retried. If rules of kube-proxy were
+ * removed, a second removal detects whether they came back: then kube-proxy still runs, which causes a warning.
  *
- * Of two that translate the kernel may ask our other mode's rules first, and nobody updates those. So they go after a minute also
- * where a Service is still refused.
+ * If both rule sets match, the stale rules of the other mode may win. They are therefore removed after a minute even if the kernel
+ * still refuses a Service.
  */
 export class TakeOver implements AsyncDisposable {
   readonly #options: TakeOverOptions;
@@ -72,7 +71,7 @@ export class TakeOver implements AsyncDisposable {
     const { removeRules, logger } = this.#options;
     try {
       const { ours } = await removeRules('ours', signal);
-      this.#tell({ ...ours, skipped: [] }, undefined, texts.ours);
+      this.#report({ ...ours, skipped: [] }, undefined, texts.ours);
       if (ours.removed.length > 0) logger.warn('refused Services lost the rules of our other mode', { refused });
     } catch (error) {
       if (!signal.aborted) logger.warn('what our other mode left could not be removed', { error });
@@ -88,11 +87,11 @@ export class TakeOver implements AsyncDisposable {
         const { ours, kubeProxy } = await removeRules('all', signal);
         const hasFailed = ours.failures.length + kubeProxy.failures.length > 0;
         if (before !== undefined && before.kubeProxy.failures.length === 0 && before.kubeProxy.removed.length > 0) {
-          if (kubeProxy.removed.length > 0) return this.#tellOfReturn(kubeProxy);
+          if (kubeProxy.removed.length > 0) return this.#reportReturn(kubeProxy);
           if (!hasFailed) return;
         }
-        this.#tell(ours, before?.ours, texts.ours);
-        this.#tell(kubeProxy, before?.kubeProxy, texts.kubeProxy);
+        this.#report(ours, before?.ours, texts.ours);
+        this.#report(kubeProxy, before?.kubeProxy, texts.kubeProxy);
         if (!hasFailed && kubeProxy.removed.length === 0) return;
         before = { ours, kubeProxy };
         await clock.sleep(nextLook, signal);
@@ -102,11 +101,11 @@ export class TakeOver implements AsyncDisposable {
     }
   }
 
-  /** What was told before is not told again. */
-  #tell({ removed, kept, skipped, failures }: Removal, before: Removal | undefined, words: Words): void {
+  /** Logs and records what differs from the report before. */
+  #report({ removed, kept, skipped, failures }: Removal, before: Removal | undefined, words: Words): void {
     const { logger } = this.#options;
     if (skipped.length > 0 && before === undefined)
-      logger.info(`not looked for what ${words.whose} may have left`, { skipped });
+      logger.info(`did not look for rules of ${words.whose}`, { skipped });
     if (removed.length > 0) {
       logger.info(`removed what ${words.whose} left`, { removed });
       this.#record('Normal', words.removed, `removed what ${words.whose} left: ${removed.join('; ')}`);
@@ -118,7 +117,7 @@ export class TakeOver implements AsyncDisposable {
     this.#record('Warning', words.failed, `cannot remove what ${words.whose} left: ${errors.join('; ')}`);
   }
 
-  #tellOfReturn({ removed }: Removal): void {
+  #reportReturn({ removed }: Removal): void {
     if (removed.length === 0) return;
     const what = 'rules of kube-proxy came back: it still runs on this node; stop it, or both translate';
     this.#options.logger.warn(what, { removed });

@@ -6,7 +6,7 @@ export interface MediaRange {
   readonly parameters: ReadonlyMap<string, string>;
 }
 
-/** What a client takes, best first; entries of equal weight in its order. Empty when it does not say. */
+/** Media types that a client accepts, best first; entries of equal weight in its order. Empty without a header. */
 export function parseAccept(header: string | undefined): readonly MediaRange[] {
   const ranges = (header ?? '').split(',').flatMap((entry) => {
     const [type = '', ...rest] = entry.split(';').map((part) => part.trim());

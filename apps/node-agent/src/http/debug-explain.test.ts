@@ -41,7 +41,7 @@ why
 
   test.each([
     ['nftables', 'drop: the sender gets no answer'],
-    ['iptables', 'pass: not a matter of Services'],
+    ['iptables', 'pass: not addressed to a Service'],
   ] as const)('an unallocated cluster IP, in %s mode', async (mode, expected) => {
     expect((await explain('?from=10.244.9.9&to=10.96.7.7:80', { mode })).body).toContain(expected);
   });
@@ -89,7 +89,7 @@ why
     ['no endpoints', '?from=10.244.9.9&to=10.96.0.12:80', 'reject: the sender gets an ICMP error at once'],
     ['an unallocated cluster IP', '?from=10.244.9.9&to=10.96.7.7:80', 'drop: the sender gets no answer'],
     ['a wrong port of a cluster IP', '?from=10.244.9.9&to=10.96.0.10:81', 'unknownPortOfClusterIp'],
-    ['something else', '?from=10.244.9.9&to=192.0.2.99:80', 'pass: not a matter of Services'],
+    ['something else', '?from=10.244.9.9&to=192.0.2.99:80', 'pass: not addressed to a Service'],
     ['a NodePort', '?from=203.0.113.9&to=192.0.2.1:30080', 'frontend   nodePort any NodePort address:30080'],
     [
       'a NodePort on an address that is not selected',
@@ -106,9 +106,13 @@ why
     [
       'IPv6 in brackets',
       '?from=[fd00::7]&to=[fd00:10:96::10]:80/TCP',
-      'fd00::7 (outside: not an address of this node; pods cannot',
+      'fd00::7 (outside: not an address of this node; pods of this IP family are not recognized',
     ],
-    ['IPv6', '?from=fd00::7&to=[fd00:10:96::10]:80/TCP', 'fd00::7 (outside: not an address of this node; pods cannot'],
+    [
+      'IPv6',
+      '?from=fd00::7&to=[fd00:10:96::10]:80/TCP',
+      'fd00::7 (outside: not an address of this node; pods of this IP family are not recognized',
+    ],
     ['a protocol in lower case', '?from=10.244.9.9&to=10.96.0.10:80/tcp', 'service    shop/cart:http/TCP'],
     ['another protocol', '?from=10.244.9.9&to=10.96.0.10:80/UDP', 'unknownPortOfClusterIp'],
   ])('%s', async (...row) => {
@@ -125,7 +129,7 @@ why
     const [, query, otherwise, reason] = row;
     expect((await explain(query)).body).toContain(otherwise);
     const { body } = await explain(query, { mode: 'iptables' });
-    expect(body).toContain('pass: not a matter of Services');
+    expect(body).toContain('pass: not addressed to a Service');
     expect(body).toContain(reason);
   });
 
@@ -134,7 +138,7 @@ why
     const options = { failed, family: { pendingFor: millis(1500), failure } };
     const { body } = await explain('?from=10.244.9.9&to=10.96.0.10:80', options);
     expect(body).toContain(
-      'NOT AS SHOWN: the kernel did not take this Service port since 2026-11-21T09:59:00.000Z: the kernel says no\n',
+      'NOT AS SHOWN: the kernel has refused this Service port since 2026-11-21T09:59:00.000Z: the kernel says no\n',
     );
     expect(body).toContain('newer changes wait for 1500 ms, THE LAST APPLY FAILED\n');
   });
@@ -159,9 +163,13 @@ describe('who sends', () => {
   });
 
   test.each([
-    ['', 'outside', 'not an address of this node; pods are told by interface here, so add source=pod if it is one'],
+    [
+      '',
+      'outside',
+      'not an address of this node; pods are recognized by interface, so add source=pod if the sender is one',
+    ],
     ['&source=pod', 'pod', 'as the question says'],
-  ])('where pods are told by interface, an address%s is %s', async (more, expected, fromReason) => {
+  ])('where pods are recognized by interface, an address%s is %s', async (more, expected, fromReason) => {
     const answer = await explainJson(`?from=10.244.9.9&to=10.96.0.10:80${more}`, { tables: byInterface });
     expect(answer).toMatchObject({ flow: { from: expected, fromReason } });
   });
@@ -211,7 +219,7 @@ describe('what /debug/explain refuses', () => {
     ['', 'from is missing'],
     [`?${to}`, 'from is missing'],
     ['?from=10.0.0.1', 'to is missing'],
-    [`?from=nobody&${to}`, 'from "nobody" is not an IP address'],
+    [`?from=somewhere&${to}`, 'from "somewhere" is not an IP address'],
     [`?from=10.0.0.1/32&${to}`, 'from "10.0.0.1/32" is not an IP address'],
     ['?from=10.0.0.1&to=10.96.0.10', 'to "10.96.0.10" is not ADDRESS:PORT/PROTOCOL'],
     ['?from=10.0.0.1&to=10.96.0.10:0', 'to "10.96.0.10:0" is not ADDRESS:PORT/PROTOCOL'],
@@ -219,7 +227,7 @@ describe('what /debug/explain refuses', () => {
     ['?from=fd00::1&to=fd00::2:80', 'to "fd00::2:80" is not ADDRESS:PORT/PROTOCOL'],
     [`?from=fd00::1&${to}`, 'fd00::1 and 10.96.0.10 are of different IP families'],
     [`?from=10.0.0.1&${to}&sent=there`, 'sent "there" is neither here nor elsewhere'],
-    [`?from=10.0.0.1&${to}&source=me`, 'source "me" is no source'],
+    [`?from=10.0.0.1&${to}&source=me`, 'source "me" is not a source class'],
     [`?from=10.0.0.1&${to}&format=xml`, 'format "xml" is neither text nor json'],
     [`?from=10.0.0.1&${to}&verbose=1`, 'unknown parameter "verbose"'],
     [`?from=10.0.0.1&from=10.0.0.2&${to}`, 'from is given more than once'],

@@ -20,13 +20,13 @@ import { type DebugState, failureView, familySummary, optional } from './debug-s
 import { type ExplainQuery, explainUsage, parseExplainQuery } from './explain-query.ts';
 import { explanationText } from './explain-text.ts';
 
-/** Everything there is to say about one flow. */
+/** Explanation of one flow. */
 export interface ExplainedFlow {
   readonly flow: Flow;
   /** How `flow.from` is known. */
   readonly sourceReason: string;
   readonly explanation: Explanation;
-  /** A socket of this node is told, where otherwise a packet would be answered. */
+  /** A socket of this node gets the error, instead of a reply packet. */
   readonly isBySocket: boolean;
   /** Of the Service port that answers, if its last apply failed: the kernel may do otherwise. */
   readonly failure: Failure | undefined;
@@ -36,7 +36,7 @@ export interface ExplainedFlow {
 
 /**
  * `/debug/explain`: what happens to the first packet of a connection on this node, and why; text for people, JSON with
- * `format=json` or `Accept: application/json`. It is told from the table that is in the kernel.
+ * `format=json` or `Accept: application/json`. It is derived from the table that is in the kernel.
  */
 export function explainAnswer(state: DebugState, { query: parameters, headers }: HttpRequest): HttpAnswer {
   const parsed = parseExplainQuery(parameters);
@@ -87,12 +87,12 @@ function explainFlow(state: DebugState, table: ForwardingTable, query: ExplainQu
   };
 }
 
-/** Where only the host's sockets are served, what pods of this node send is for the rules, as what arrives from elsewhere. */
+/** If only the host's sockets are served, rules handle the packets of this node's pods like those from other nodes. */
 function isServedHere({ socketLb }: DebugState, { from, isSentHere }: Flow): boolean | undefined {
   return socketLb === 'host' && from !== 'node' ? false : isSentHere;
 }
 
-/** Of a cluster IP that nobody serves the socket is told, too. */
+/** Sockets also get the error for a cluster IP without a Service. */
 function isBySocket(flow: Flow, { frontend }: Explanation, traits: DataplaneTraits): boolean {
   return frontend === undefined ? isServedBySocket(flow, traits) : isSentBySocket(flow, frontend, traits);
 }
@@ -120,12 +120,12 @@ function sourceOf(
 function outsideReason(detector: ForwardingTable['podDetector']): string {
   switch (detector.kind) {
     case 'none':
-      return 'not an address of this node; pods cannot be told here';
+      return 'not an address of this node; pods of this IP family are not recognized';
     case 'cidr':
       return `neither an address of this node nor inside the pod range ${detector.cidr}`;
     case 'interface':
     case 'interfacePrefix':
-      return 'not an address of this node; pods are told by interface here, so add source=pod if it is one';
+      return 'not an address of this node; pods are recognized by interface, so add source=pod if the sender is one';
     default:
       return assertNever(detector);
   }

@@ -20,7 +20,7 @@ const cart = 'shop/cart:http/TCP' as ServicePortKey;
 const failure: Failure = { text: 'the kernel says no', since: millis(now - 60_000) };
 
 describe('/debug/forwarding', () => {
-  test('tells the table of each family, and where the family stands', async () => {
+  test('shows the table and the state of each family', async () => {
     const { status, headers, body } = await forwarding();
     expect([status, headers['Content-Type']]).toEqual([200, 'application/json']);
     expect(JSON.parse(body)).toMatchObject({
@@ -43,7 +43,7 @@ describe('/debug/forwarding', () => {
     });
   });
 
-  test('tells each Service port: frontends with decisions, endpoints with who may use them, status', async () => {
+  test('shows each Service port: frontends with decisions, endpoints with their policies, status', async () => {
     const { families } = await forwarding();
     expect(families[0]?.services[1]).toMatchObject({
       key: cart,
@@ -78,7 +78,7 @@ describe('/debug/forwarding', () => {
     ['one of its ports', cart, [[cart], [cart]]],
     ['a Service of one family', 'shop/empty', [['shop/empty:/TCP'], []]],
     ['a port without a name', 'shop/cart-api:/TCP', [['shop/cart-api:/TCP'], []]],
-  ])('can be asked for %s', async (...row) => {
+  ])('selects %s', async (...row) => {
     const [, service, expected] = row;
     const { families } = await forwarding(`?service=${service}`);
     expect(families.map((family) => family.services.map(({ key }) => key))).toEqual(expected);
@@ -132,7 +132,7 @@ describe('/debug/forwarding', () => {
     ]);
   });
 
-  test('shows the state of the moment of the request, whatever changes while it is sent', async () => {
+  test('shows the state at the time of the request, also if it changes during the reply', async () => {
     const tables = new Map([['IPv4', tableOfFamily('IPv4')]] as const);
     const reply = forwardingAnswer(debugState({ tables }), getRequest('/debug/forwarding')) as HttpStream;
     tables.clear();

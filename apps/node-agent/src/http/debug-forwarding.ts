@@ -11,7 +11,7 @@ import { type Failure } from '@switchyard/core/engine';
 import { type HttpReply, type HttpRequest, jsonAnswer, textAnswer } from '@switchyard/core/health';
 import { type DebugState, failureView, familySummary, optional, timeText } from './debug-state.ts';
 
-/** What one piece of the answer holds at most, but for a larger Service: a few milliseconds of work. */
+/** Maximum size of a piece of the answer, except for a larger Service: a few milliseconds of work. */
 const perPiece = { services: 50, endpoints: 500 };
 const usage = 'usage: /debug/forwarding[?service=NAMESPACE/NAME[:PORT-NAME/PROTOCOL]]\n';
 
@@ -22,8 +22,8 @@ type Filter =
   | { readonly kind: 'port'; readonly name: string };
 
 /**
- * `/debug/forwarding`: what this node does for which Service, in every family, as it is in the kernel; in key order, one
- * Service port per line, so that `grep` and `jq` both work.
+ * `/debug/forwarding`: the applied forwarding of each Service, in every family; in key order, one Service port per line, so
+ * that `grep` and `jq` both work.
  */
 export function forwardingAnswer(state: DebugState, { query }: HttpRequest): HttpReply {
   const filter = filterOf(query);
@@ -32,7 +32,7 @@ export function forwardingAnswer(state: DebugState, { query }: HttpRequest): Htt
   if (filter.kind !== 'everything' && !families.some(isAnythingThere)) {
     return jsonAnswer(404, {
       error:
-        `nothing of ${filter.name} is in the kernel or failed to get there: it does not exist, is headless or of type ` +
+        `nothing of ${filter.name} is in the kernel, and no apply of it failed: it does not exist, is headless or of type ` +
         'ExternalName, is meant for another proxy, has no ports, or was not applied yet',
       families: state.ipFamilies.map((ipFamily) => familySummary(state, ipFamily)),
     });
@@ -50,7 +50,7 @@ function filterOf(query: URLSearchParams): Filter | undefined {
   return /^[^/:]+\/[^/:]+:[^/:]*\/(?:TCP|UDP|SCTP)$/.test(name) ? { kind: 'port', name } : undefined;
 }
 
-/** What is to be told of one family; tables are immutable, so it stays as it was when the request came. */
+/** Selected state of one family at the time of the request; tables are immutable. */
 interface Selection {
   readonly ipFamily: IpFamily;
   readonly table: ForwardingTable | undefined;
@@ -89,7 +89,7 @@ function isAsked(filter: Filter, key: ServicePortKey): boolean {
   return key === filter.name || (filter.kind === 'service' && key.startsWith(`${filter.name}:`));
 }
 
-/** For what was asked by name. */
+/** Whether a Service or port that was requested by name exists. */
 function isAnythingThere({ services, astray }: Selection): boolean {
   return astray.length > 0 || [...services].length > 0;
 }
@@ -171,7 +171,7 @@ function placeOf({ address, port }: Endpoint): string {
   return `${address} ${port}`;
 }
 
-/** A failed Service port may be as it was before, or partly as it should be. */
+/** A failed Service port may have its former state, or a part of the new one. */
 function statusView(failure: Failure | undefined): Readonly<Record<string, unknown>> {
   return failure === undefined ? { kind: 'applied' } : { kind: 'failed', ...failureView(failure) };
 }

@@ -5,7 +5,7 @@ import type { DebugState } from './debug-state.ts';
 import { oneAtATime } from './one-at-a-time.ts';
 import { get, type Route } from './route.ts';
 
-/** Ours: `/debug/forwarding`, `/debug/explain`, `/debug/dump`. They read and change nothing. */
+/** Routes of Switchyard: `/debug/forwarding`, `/debug/explain`, `/debug/dump`. They only read. */
 export function debugRoutes(state: DebugState): readonly Route[] {
   return [
     get('/debug/forwarding', (request) => forwardingAnswer(state, request)),
@@ -17,7 +17,7 @@ export function debugRoutes(state: DebugState): readonly Route[] {
   ];
 }
 
-/** What is in the kernel, read from it now: what `--switchyard-dump` prints, family by family. */
+/** Returns the current kernel state, as `--switchyard-dump` prints it, family by family. */
 async function dumpAnswer({ dumps }: DebugState, signal: AbortSignal): Promise<HttpAnswer> {
   const texts: string[] = [];
   for (const dump of dumps) texts.push(await dump(signal));

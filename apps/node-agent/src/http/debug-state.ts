@@ -2,19 +2,19 @@ import type { ForwardingTable, IpAddress, IpFamily, Millis, NodeName } from '@sw
 import type { EbpfConfig } from '../config/run-config.ts';
 import type { Failure, ReconcilerStatus } from '@switchyard/core/engine';
 
-/** What the debugging endpoints read. Every call gives the state of that moment. */
+/** State for the debugging endpoints. Every call returns the current state. */
 export interface DebugState {
   readonly nodeName: NodeName;
-  /** How the kernel is programmed; see `traitsOf`. */
+  /** Proxy mode; see `traitsOf`. */
   readonly mode: string;
-  /** Whose sockets the ebpf mode serves; see `EbpfConfig`. */
+  /** Sockets that the ebpf mode serves; see `EbpfConfig`. */
   readonly socketLb: EbpfConfig['socketLb'];
   /** Every family of this node, whether anything was applied to it or not. */
   readonly ipFamilies: readonly IpFamily[];
-  /** What the kernel has, per family; see `Reconciler.tables`. */
+  /** Applied tables by family; see `Reconciler.tables`. */
   readonly tables: () => ReadonlyMap<IpFamily, ForwardingTable>;
   readonly status: () => ReconcilerStatus;
-  /** What is on this machine's interfaces now, loopback excluded. */
+  /** Addresses of this machine's interfaces now, without loopback. */
   readonly interfaceAddresses: () => readonly IpAddress[];
   /** Text of what is in the kernel, one of each family. They reject with `HostError`. */
   readonly dumps: readonly ((signal: AbortSignal) => Promise<string>)[];
@@ -22,7 +22,7 @@ export interface DebugState {
   readonly now: () => Millis;
 }
 
-/** Where a family stands, for JSON: what does not apply is left out. */
+/** Returns the state of a family for JSON, without undefined fields. */
 export function familySummary({ tables, status }: DebugState, ipFamily: IpFamily): Readonly<Record<string, unknown>> {
   const family = status().families.get(ipFamily);
   return {

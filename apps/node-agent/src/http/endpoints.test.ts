@@ -95,7 +95,7 @@ describe('both servers', () => {
     ]);
   });
 
-  test('only the metrics server tells of Services, only the health server of health', async () => {
+  test('only the metrics server shows Services, only the health server health', async () => {
     await using bench = new Bench();
     void bench.start();
     await settle();

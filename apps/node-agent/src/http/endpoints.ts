@@ -8,7 +8,7 @@ import { type EndpointViews, metricsRoutes, type MetricsRoutesOptions } from './
 import { type Route, router } from './route.ts';
 import { serve } from './serve.ts';
 
-/** What both servers of the agent need. */
+/** Options of both servers of the agent. */
 export interface EndpointsOptions {
   readonly config: Pick<
     RunConfig,

@@ -10,31 +10,31 @@ import {
   tryParseProtocol,
 } from '@switchyard/core';
 
-/** What `/debug/explain` is asked. */
+/** Query of `/debug/explain`. */
 export interface ExplainQuery {
   readonly from: IpAddress;
   readonly to: IpAddress;
   readonly port: Port;
   readonly protocol: Protocol;
-  /** As given; undefined: to be told from the address. */
+  /** As given; undefined: derived from the address. */
   readonly source: SourceClass | undefined;
-  /** As given; undefined: what pods and the node send is sent here. Of use in the ebpf mode alone. */
+  /** As given; undefined: true for pods and the node. Only for the ebpf mode. */
   readonly isSentHere: boolean | undefined;
   readonly format: 'text' | 'json' | undefined;
 }
 
-/** The query, or what is wrong with it. */
+/** The query, or its fault. */
 export type ParsedExplainQuery =
   | { readonly status: 'ok'; readonly query: ExplainQuery }
   | { readonly status: 'bad'; readonly why: string };
 
-/** How `/debug/explain` is asked. */
+/** Usage of `/debug/explain`. */
 export const explainUsage: string = [
   'usage: /debug/explain?from=ADDRESS&to=ADDRESS:PORT[/PROTOCOL][&source=pod|node|outside][&sent=here|elsewhere][&format=text|json]',
-  '  from    who sends, such as 10.244.1.7',
-  '  to      what it sends to, such as 10.96.0.10:80/TCP or [fd00:10:96::10]:53/UDP; TCP unless said otherwise',
-  '  source  what the sender is; without it, what this node can tell from its address',
-  '  sent    whether a socket of this node sends it; without it, yes for pods and the node (ebpf mode only)',
+  '  from    address of the sender, such as 10.244.1.7',
+  '  to      destination, such as 10.96.0.10:80/TCP or [fd00:10:96::10]:53/UDP; default: TCP',
+  '  source  class of the sender; default: derived from its address',
+  '  sent    whether a socket of this node sends; default: yes for pods and the node (ebpf mode only)',
   '',
 ].join('\n');
 
@@ -55,7 +55,8 @@ export function parseExplainQuery(parameters: URLSearchParams): ParsedExplainQue
   if (target === undefined) return bad(`to ${JSON.stringify(toText)} is not ADDRESS:PORT/PROTOCOL`);
   if (ipFamilyOf(from) !== ipFamilyOf(target.to)) return bad(`${from} and ${target.to} are of different IP families`);
   const source = parameters.get('source') ?? undefined;
-  if (source !== undefined && !isSourceClass(source)) return bad(`source ${JSON.stringify(source)} is no source`);
+  if (source !== undefined && !isSourceClass(source))
+    return bad(`source ${JSON.stringify(source)} is not a source class`);
   const sent = parameters.get('sent') ?? undefined;
   if (sent !== undefined && sent !== 'here' && sent !== 'elsewhere') {
     return bad(`sent ${JSON.stringify(sent)} is neither here nor elsewhere`);

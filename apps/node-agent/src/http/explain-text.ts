@@ -2,7 +2,7 @@ import { addressAndPort, assertNever, type Endpoint, type Explanation, type Verd
 import type { ExplainedFlow } from './debug-explain.ts';
 import { timeText } from './debug-state.ts';
 
-/** An explained flow for people: the verdict first, then what it is about, then why. */
+/** Formats an explained flow as text: verdict, Service and frontend, reasons. */
 export function explanationText({
   flow,
   sourceReason,
@@ -23,7 +23,7 @@ export function explanationText({
     `table      ${String(summary['ipFamily'])} generation ${String(summary['generation'])}, ${freshness(summary)}`,
     ...(failure === undefined
       ? []
-      : [`NOT AS SHOWN: the kernel did not take this Service port since ${timeText(failure.since)}: ${failure.text}`]),
+      : [`NOT AS SHOWN: the kernel has refused this Service port since ${timeText(failure.since)}: ${failure.text}`]),
     '',
     'why',
     ...reasons.map(({ code, text }) => `  ${code.padEnd(width)}  ${text}`),
@@ -46,7 +46,7 @@ function verdictLines(verdict: Verdict, isBySocket: boolean): readonly string[] 
     case 'drop':
       return [isBySocket ? 'drop: the call fails at once, EPERM' : 'drop: the sender gets no answer'];
     case 'pass':
-      return ['pass: not a matter of Services; routed as if no proxy were there'];
+      return ['pass: not addressed to a Service; routed as if there were no proxy'];
     default:
       return assertNever(verdict);
   }

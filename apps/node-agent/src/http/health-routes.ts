@@ -2,14 +2,14 @@ import { type Clock, type Metrics } from '@switchyard/core';
 import { healthzAnswer, livezAnswer, type ProxyHealth } from '@switchyard/core/health';
 import type { Route } from './route.ts';
 
-/** What the endpoints of the health server need. */
+/** Options of the endpoints of the health server. */
 export interface HealthRoutesOptions {
   readonly health: () => ProxyHealth;
   readonly clock: Clock;
   readonly metrics: Metrics;
 }
 
-/** `/healthz` for load balancers and `/livez` for whoever restarts this process; each answer is counted by its code. */
+/** `/healthz` for load balancers and `/livez` for liveness probes; each answer is counted by its code. */
 export function healthRoutes({ health, clock, metrics }: HealthRoutesOptions): readonly Route[] {
   const route = (name: 'healthz' | 'livez', answerOf: typeof healthzAnswer): Route => ({
     path: `/${name}`,

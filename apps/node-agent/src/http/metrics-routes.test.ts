@@ -106,7 +106,7 @@ describe('the metrics server, as kube-proxy', () => {
   });
 });
 
-describe('what /statusz and /flagz are asked for', () => {
+describe('formats of /statusz and /flagz', () => {
   const full = (version: string, kind: string, type = 'json') =>
     `application/${type};g=config.k8s.io;v=${version};as=${kind}`;
 
@@ -150,7 +150,7 @@ describe('what /statusz and /flagz are asked for', () => {
       paths: ['/configz', '/debug', '/flagz', '/healthz', '/metrics', '/proxyMode', '/statusz'],
     });
     const flagz = await get('/flagz', 'v1alpha1', 'Flagz');
-    expect(flagz.headers['Warning']).toBe('299 - "v1alpha1 is deprecated; ask for v1beta1"');
+    expect(flagz.headers['Warning']).toBe('299 - "v1alpha1 is deprecated; use v1beta1"');
     expect(JSON.parse(flagz.body)).toEqual({
       kind: 'Flagz',
       apiVersion: 'config.k8s.io/v1alpha1',
@@ -162,7 +162,7 @@ describe('what /statusz and /flagz are asked for', () => {
 
 describe('profiling', () => {
   test.each(['/debug/pprof/', '/debug/pprof/profile', '/debug/pprof/heap', '/debug/pprof/cmdline', '/debug/flags/v'])(
-    '%s is there only when asked for',
+    '%s exists only if enabled',
     async (path) => {
       const method = path.endsWith('/v') ? 'PUT' : 'HEAD';
       expect((await ask(handler(), path, { method })).status).toBe(404);

@@ -12,7 +12,7 @@ import { profilingRoutes } from './profiling-routes.ts';
 import { get, type Route } from './route.ts';
 import { flagzAnswer, type ProcessFacts, statuszAnswer } from './zpages.ts';
 
-/** What other parts of the agent tell through the metrics server. */
+/** Views of other parts of the agent that the metrics server serves. */
 export interface EndpointViews {
   /** The configuration in force, by the name of its API group: `kubeproxy.config.k8s.io`, and ours. */
   readonly configz: () => Readonly<Record<string, unknown>>;
@@ -23,7 +23,7 @@ export interface EndpointViews {
   readonly process: ProcessFacts;
 }
 
-/** What the endpoints of the metrics server need. */
+/** Options of the endpoints of the metrics server. */
 export interface MetricsRoutesOptions {
   readonly metricsPage: Pick<MetricsPage, 'metricsText'>;
   readonly views: EndpointViews;
@@ -38,7 +38,7 @@ export interface MetricsRoutesOptions {
   readonly logger: Logger;
 }
 
-/** Everything the metrics server answers: kube-proxy's endpoints, then ours. */
+/** Routes of the metrics server: kube-proxy's endpoints, then Switchyard's. */
 export function metricsRoutes(options: MetricsRoutesOptions): readonly Route[] {
   const { metricsPage, views, debug, mode, enableProfiling, featureGates, profiler, clock, logger } = options;
   const pages = new SharedPages(metricsPage);

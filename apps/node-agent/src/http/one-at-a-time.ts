@@ -1,6 +1,6 @@
 import { type HttpHandler, textAnswer } from '@switchyard/core/health';
 
-/** `handler` for one request at a time; others get 429 meanwhile. For what is too dear to be done twice at once. */
+/** Limits `handler` to one request at a time; concurrent requests get 429. For expensive endpoints. */
 export function oneAtATime(handler: HttpHandler): HttpHandler {
   let isBusy = false;
   return async (request, signal) => {

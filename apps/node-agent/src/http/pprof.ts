@@ -11,13 +11,13 @@ export interface CallNode {
   readonly children: readonly CallNode[];
 }
 
-/** What a value counts, and in which unit, such as `cpu` in `nanoseconds`. */
+/** Quantity and unit of a value, such as `cpu` in `nanoseconds`. */
 export type ValueType = readonly [type: string, unit: string];
 
 /** A profile in the terms of pprof. */
 export interface CallProfile {
   readonly sampleTypes: readonly ValueType[];
-  /** What is sampled, and how much of it lies between two samples. */
+  /** Sampled quantity, and its amount between two samples. */
   readonly period: { readonly of: ValueType; readonly value: number };
   /** Wall clock of the beginning, in milliseconds since the Unix epoch, and length in milliseconds. */
   readonly time: number;

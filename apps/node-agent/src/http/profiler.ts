@@ -7,7 +7,7 @@ import { fromCpuProfile, fromHeapProfile } from './v8-profiles.ts';
 /** `pprof`: compressed protobuf for `go tool pprof`. `v8`: JSON as V8 writes it, for Chrome DevTools. */
 export type ProfileFormat = 'pprof' | 'v8';
 
-/** What is wanted of a profile. */
+/** Duration and format of a profile. */
 export interface ProfileRequest {
   readonly duration: Millis;
   readonly format: ProfileFormat;
@@ -15,9 +15,9 @@ export interface ProfileRequest {
 
 /** Profiles of this process. Nothing is collected, and no memory used, outside of a call. */
 export interface Profiler {
-  /** Where time goes. Ends early when aborted. */
+  /** CPU profile. Ends early when aborted. */
   cpu(request: ProfileRequest, signal: AbortSignal): Promise<string | Uint8Array>;
-  /** Who allocates what is still in use at the end: names and sizes, no contents. */
+  /** Allocations that are still in use at the end: names and sizes of the allocating functions, no contents. */
   heap(request: ProfileRequest, signal: AbortSignal): Promise<string | Uint8Array>;
 }
 

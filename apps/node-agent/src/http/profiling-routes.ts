@@ -10,7 +10,7 @@ import { oneAtATime } from './one-at-a-time.ts';
 import type { Profiler } from './profiler.ts';
 import { get, type Route } from './route.ts';
 
-/** What the profiling endpoints need. */
+/** Options of the profiling endpoints. */
 export interface ProfilingRoutesOptions {
   readonly profiler: () => Promise<Profiler>;
   /** Of this process, its name first. */
@@ -22,7 +22,7 @@ export interface ProfilingRoutesOptions {
 
 const longestSeconds = 600;
 
-/** What `enableProfiling` adds: Go's paths as far as a Node.js process has something to say there, and `/debug/flags/v`. */
+/** Routes of `enableProfiling`: those of Go's paths that apply to a Node.js process, and `/debug/flags/v`. */
 export function profilingRoutes(options: ProfilingRoutesOptions): readonly Route[] {
   const { profiler, commandLine } = options;
   return [
@@ -40,11 +40,11 @@ export function profilingRoutes(options: ProfilingRoutesOptions): readonly Route
 const index = [
   '/debug/pprof/',
   '',
-  'profile?seconds=N  where time goes for N seconds (default 30)',
-  'heap?seconds=N     who allocates in N seconds (default 10) what stays in use',
-  'cmdline            the command line of this process, its parts separated by NUL',
+  'profile?seconds=N  CPU profile of N seconds (default 30)',
+  'heap?seconds=N     allocations of N seconds (default 10) that stay in use',
+  'cmdline            command line of this process, separated by NUL',
   '',
-  'Profiles are for "go tool pprof"; with &format=v8 they are what Chrome DevTools reads (.cpuprofile, .heapprofile).',
+  'Profiles are for "go tool pprof"; with &format=v8 they are for Chrome DevTools (.cpuprofile, .heapprofile).',
   "Not here, since this is a Node.js process: Go's allocs, block, goroutine, mutex, symbol, threadcreate, trace.",
   'No heap snapshot is served: it would hold credentials.',
   '',

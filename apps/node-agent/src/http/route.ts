@@ -8,26 +8,26 @@ import {
 import { type Logger, messageOf } from '@switchyard/core';
 import { SlowReaderError } from '../metrics/shared-pages.ts';
 
-/** Methods that an endpoint of ours may take. */
+/** Methods of the agent's endpoints. */
 export type HttpMethod = 'GET' | 'PUT' | 'DELETE';
 
 /** One endpoint. */
 export interface Route {
   /** Compared as it is; no trailing slash is added or taken away. */
   readonly path: string;
-  /** `any` for endpoints that load balancers ask in whatever way. `GET` includes `HEAD`. */
+  /** `any` for endpoints of load balancers, which use various methods. `GET` includes `HEAD`. */
   readonly methods: 'any' | readonly HttpMethod[];
   readonly answer: HttpHandler;
 }
 
-/** An endpoint that is read. */
+/** Creates the route of an endpoint that is only read. */
 export function get(path: string, answer: HttpHandler): Route {
   return { path, methods: ['GET'], answer };
 }
 
 /**
  * Answers by path and method: 404 for an unknown path, 405 for a method that the path does not take, 500 for an
- * endpoint that fails, which is logged and costs nothing else.
+ * endpoint that fails, which is also logged.
  */
 export function router(routes: readonly Route[], logger: Logger): HttpHandler {
   const byPath = new Map(routes.map((route) => [route.path, route]));
@@ -47,7 +47,7 @@ function allowedMethods({ methods }: Route): 'any' | readonly string[] {
   return methods === 'any' ? 'any' : methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
 }
 
-/** At once if the endpoint answers at once. */
+/** Calls an endpoint and handles its failure. Synchronous if the endpoint is. */
 function answerSafely(
   route: Route,
   { request, logger }: { readonly request: HttpRequest; readonly logger: Logger },

@@ -7,7 +7,7 @@ export interface ServerOptions {
   /** For logs and errors, such as `healthz`. */
   readonly name: string;
   readonly target: BindTarget;
-  /** What the operator changes when the port cannot be had, such as `--healthz-bind-address`. */
+  /** Flag that sets another port, such as `--healthz-bind-address`. */
   readonly flag: string;
   readonly handler: HttpHandler;
   /** The first failure to listen ends it with an error (`bindAddressHardFail`). */
@@ -22,8 +22,8 @@ export interface ServerOptions {
 const retryInterval = seconds(5);
 
 /**
- * Serves until aborted. A port that cannot be had is tried again every five seconds and costs nothing else: the
- * dataplane goes on. With `hardFail` it rejects with `HostError` instead.
+ * Serves until aborted. If the port is unavailable, it retries every five seconds, without effect on the dataplane. With
+ * `hardFail` it rejects with `HostError` instead.
  */
 export async function serve(options: ServerOptions, signal: AbortSignal): Promise<void> {
   await using socket = await open(options, signal);
@@ -50,17 +50,17 @@ async function open(options: ServerOptions, signal: AbortSignal): Promise<HttpSo
   return undefined;
 }
 
-/** As in Go, every address means every address of both families. */
+/** As in Go, the unspecified address means all addresses of both families. */
 function listenTarget({ address, port }: BindTarget): ListenTarget {
   const isAny = address === '0.0.0.0' || address === '::';
   return isAny ? { ipFamily: 'both', address: 'any', port } : { ipFamily: ipFamilyOf(address), address, port };
 }
 
-/** Nobody but kube-proxy is likely to have its ports; it needs no other right than ours to undo what we do. */
+/** kube-proxy is the likely owner of its own ports; if it runs, it overwrites the agent's rules. */
 function adviceFor({ message }: HostError, flag: string): { readonly advice?: string } {
   if (!message.includes('address already in use')) return {};
   return {
-    advice: `another program has the port: if kube-proxy still runs on this node, stop it, for it puts its rules back; else give another ${flag}`,
+    advice: `another program uses the port: if kube-proxy still runs on this node, stop it, because it restores its rules; otherwise set another ${flag}`,
   };
 }
 

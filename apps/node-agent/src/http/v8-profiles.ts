@@ -1,10 +1,10 @@
 import type { HeapProfiler, Profiler } from 'node:inspector';
 import type { CallNode, CallProfile } from './pprof.ts';
 
-/** Frames of V8's that are no work of this process. */
+/** Frames of V8 in which the process does no work. */
 const notWork = new Set(['(idle)']);
 
-/** A CPU profile of V8's in the terms of pprof, with the values of Go's: samples, and nanoseconds of CPU. */
+/** Converts a CPU profile of V8 to pprof's terms, with the values of Go's profiles: samples, and nanoseconds of CPU. */
 export function fromCpuProfile(profile: Profiler.Profile, time: number): CallProfile {
   const byId = new Map(profile.nodes.map((node) => [node.id, node]));
   const spent = new Map<number, [samples: number, nanoseconds: number]>();
@@ -35,7 +35,7 @@ export function fromCpuProfile(profile: Profiler.Profile, time: number): CallPro
   };
 }
 
-/** A sampled heap profile of V8's in the terms of pprof; sizes are V8's estimate from its samples. */
+/** Converts a sampled heap profile of V8 to pprof's terms; sizes are V8's estimate from its samples. */
 export function fromHeapProfile(
   { head }: HeapProfiler.SamplingHeapProfile,
   { interval, time, duration }: { readonly interval: number; readonly time: number; readonly duration: number },

@@ -6,20 +6,20 @@ import { includesType, parseAccept } from './accept.ts';
 export interface ProcessFacts {
   /** Wall clock. */
   readonly startTime: Millis;
-  /** Of the runtime, such as `v24.21.0`. */
+  /** Version of the runtime, such as `v24.21.0`. */
   readonly nodeVersion: string;
   readonly version: string;
-  /** Its name first. */
+  /** Name of the program and its arguments. */
   readonly commandLine: readonly string[];
 }
 
-/** What `/statusz` tells of this process. */
+/** Facts about this process in `/statusz`. */
 export interface StatuszFacts extends Pick<ProcessFacts, 'startTime' | 'nodeVersion' | 'version'> {
   /** Wall clock. */
   readonly now: Millis;
-  /** Of the Kubernetes release whose kube-proxy we stand in for, such as `1.36`. */
+  /** Kubernetes release whose kube-proxy the agent emulates, such as `1.36`. */
   readonly emulationVersion: string;
-  /** Endpoints worth a look; only the first part of each is told. */
+  /** Paths of endpoints; only the first segment of each is shown. */
   readonly paths: readonly string[];
 }
 
@@ -29,7 +29,7 @@ const warning =
 /** Newest first. */
 const versions = ['v1beta1', 'v1alpha1'];
 
-/** `/statusz` (KEP-4827): text, or the object `Statusz` of `config.k8s.io` for those who ask for it by name. */
+/** `/statusz` (KEP-4827): text, or the object `Statusz` of `config.k8s.io` if the client accepts it by name. */
 export function statuszAnswer(facts: StatuszFacts, request: HttpRequest): HttpAnswer {
   const uptime = Math.max(0, Math.floor((facts.now - facts.startTime) / 1000));
   const paths = [...new Set(facts.paths.map((path) => `/${path.split('/')[1]}`))].sort();
@@ -74,7 +74,7 @@ interface Forms {
   readonly fields: () => object;
 }
 
-/** 406 for whoever takes neither text nor the object by its full name, as in Kubernetes. */
+/** 406 if the client accepts neither text nor the object by its full name, as in Kubernetes. */
 function negotiated(kind: string, { headers }: HttpRequest, { text, fields }: Forms): HttpAnswer {
   const plain = (): HttpAnswer => textAnswer(200, text());
   const accept = headers['accept'] ?? '';
@@ -97,7 +97,7 @@ function negotiated(kind: string, { headers }: HttpRequest, { text, fields }: Fo
 }
 
 function deprecation(version: string): Readonly<Record<string, string>> {
-  return version === versions[0] ? {} : { Warning: `299 - "${version} is deprecated; ask for ${versions[0]}"` };
+  return version === versions[0] ? {} : { Warning: `299 - "${version} is deprecated; use ${versions[0]}"` };
 }
 
 /** Such as `Sat Nov 21 10:00:00 UTC 2026`. */

@@ -9,18 +9,18 @@ const dialTimeout: Millis = seconds(5);
 /** Endpoints that are tried for one connection. */
 const maxDials = 3;
 
-/** The surroundings of the connections of a loopback proxy. */
+/** Options of `Connections`. */
 export interface ConnectionsOptions {
   readonly network: Pick<TcpNetwork, 'dial'>;
-  /** Open connections at most; each takes two descriptors. */
+  /** Maximum number of open connections; each takes two descriptors. */
   readonly limit: number;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
 /**
- * All connections of the loopback proxies of a node. They know no listener: what has been accepted goes on until one of its two
- * ends closes it, also when the Service is deleted. Above the limit a new connection is reset.
+ * All connections of the loopback proxies of a node. They are independent of listeners: an accepted connection stays open until one
+ * of its ends closes it, also if the Service is deleted. Connections above the limit are reset.
  */
 export class Connections implements AsyncDisposable {
   readonly #options: ConnectionsOptions;
@@ -40,7 +40,7 @@ export class Connections implements AsyncDisposable {
 
   /** Serves a client that a listener has accepted. */
   accept(client: Socket, choice: EndpointChoice): void {
-    client.on('error', () => undefined); // the close that follows is what counts
+    client.on('error', () => undefined); // handled by the close event that follows
     const source = client.remoteAddress;
     if (source === undefined || !this.#hasRoom()) return void client.resetAndDestroy();
     this.#clients.add(client);

@@ -7,7 +7,7 @@ import {
   type Random,
 } from '@switchyard/core';
 
-/** Clients with a pin of one NodePort at most. Sources are loopback addresses, nearly always a single one. */
+/** Maximum number of pinned clients per NodePort. Sources are loopback addresses, nearly always a single one. */
 const maxPins = 1024;
 
 interface Pin {
@@ -33,7 +33,7 @@ export class EndpointChoice {
     this.#random = random;
   }
 
-  /** Takes over the newest endpoints and affinity. Pins to endpoints that left find nothing. */
+  /** Sets the newest endpoints and affinity. Pins to removed endpoints have no effect. */
   update(nodePort: LoopbackNodePort): void {
     this.#nodePort = nodePort;
     if (nodePort.sessionAffinity.kind === 'none') this.#pins.clear();

@@ -12,7 +12,7 @@ export interface LoopbackProxyHost {
   readonly random: Random;
 }
 
-/** The surroundings of the loopback proxies of a node. */
+/** Options of the loopback proxies of a node. */
 export interface LoopbackProxiesOptions {
   readonly nodeName: NodeName;
   readonly ipFamilies: readonly IpFamily[];
@@ -27,7 +27,7 @@ export interface LoopbackProxiesOptions {
 
 /** The loopback proxies of all families. */
 export interface LoopbackProxies extends AsyncDisposable {
-  /** Takes over what the reconciler has applied in a family. To be called after each apply. */
+  /** Follows the applied table of a family. Call it after each apply. */
   followApplied(ipFamily: IpFamily, reconciler: Pick<Reconciler, 'tables' | 'status'>): Promise<void>;
 }
 

@@ -26,14 +26,14 @@ import type { Connections } from './connections.ts';
 import { EndpointChoice } from './endpoint-choice.ts';
 import type { TcpListener, TcpNetwork } from './tcp-network.ts';
 
-/** The surroundings of the loopback proxy of one family. */
+/** Options of the loopback proxy of one family. */
 export interface LocalhostNodePortsOptions {
   readonly ipFamily: IpFamily;
-  /** Ours, for events. */
+  /** Name of the Node, for Events. */
   readonly nodeName: NodeName;
   readonly network: Pick<TcpNetwork, 'listen'>;
   readonly connections: Pick<Connections, 'accept'>;
-  /** Listeners at most, each a descriptor. */
+  /** Maximum number of listeners, each a descriptor. */
   readonly limit: number;
   readonly clock: Clock;
   readonly random: Random;
@@ -42,13 +42,13 @@ export interface LocalhostNodePortsOptions {
   readonly events: EventRecorder;
 }
 
-/** The kernel's state: `table`, but for the Services that failed. */
+/** The kernel's state: `table` without the failed Services. */
 export interface AppliedTable {
   readonly table: ForwardingTable;
   readonly failed: ReadonlyMap<ServicePortKey, unknown>;
 }
 
-/** One NodePort that is served, or will be once its port is free. */
+/** One NodePort that is served, or will be when its port is free. */
 interface Served {
   nodePort: LoopbackNodePort;
   readonly choice: EndpointChoice;
@@ -59,16 +59,16 @@ interface Served {
 const retryBounds = { first: seconds(1), max: seconds(30) };
 
 /**
- * NodePorts on the loopback address of one family, for TCP (KEP-6032): a listener for each that has endpoints, where the table asks
- * for a proxy. Follows tables after they were applied; a Service that failed keeps what it had. Connections are `Connections`' own.
+ * NodePorts on the loopback address of one family, for TCP (KEP-6032): a listener for each NodePort with endpoints, if the table
+ * selects the proxy. Follows tables after they were applied; a failed Service keeps its listener. `Connections` owns connections.
  *
- * A port that cannot be had costs only its own NodePort: a warning and an Event on the Service when it begins to fail, then new
- * attempts with growing waits of up to half a minute.
+ * An unavailable port affects only its own NodePort: a warning and an Event on the Service at the first failure, then retries
+ * with growing intervals of up to half a minute.
  */
 export class LocalhostNodePorts implements AsyncDisposable {
   readonly #options: LocalhostNodePortsOptions;
   readonly #backOff: BackOff;
-  /** The newest table that says `proxy`; undefined while the newest says otherwise. */
+  /** The newest table, if it selects the proxy; otherwise undefined. */
   #table: ForwardingTable | undefined;
   /** As applied. */
   readonly #nodePorts = new Map<ServicePortKey, LoopbackNodePort>();
@@ -77,7 +77,7 @@ export class LocalhostNodePorts implements AsyncDisposable {
   readonly #served = new Map<Port, Served>();
   #listening = 0;
   readonly #stop = new AbortController();
-  /** Everything that opens or closes listeners, one after the other. */
+  /** Queue of the tasks that open or close listeners. */
   #work: Promise<void> = Promise.resolve();
   #retry: Promise<void> | undefined;
 
@@ -86,7 +86,7 @@ export class LocalhostNodePorts implements AsyncDisposable {
     this.#backOff = newBackOff(retryBounds, options.random);
   }
 
-  /** Listens for what was applied, and for nothing else. Resolves when every listener is open or has failed. */
+  /** Opens and closes listeners for the applied table. Resolves when every listener is open or has failed. */
   sync(applied: AppliedTable): Promise<void> {
     return this.#enqueue(async () => {
       if (!this.#note(applied)) return;
@@ -113,7 +113,7 @@ export class LocalhostNodePorts implements AsyncDisposable {
     return result;
   }
 
-  /** Whether anything may have changed. In time proportional to the change, as long as the table says `proxy`. */
+  /** Returns whether anything may have changed. Takes time proportional to the change while the table selects the proxy. */
   #note({ table, failed }: AppliedTable): boolean {
     const isAsked = table.nodePortsOnLoopback === 'proxy';
     const before = this.#table;
@@ -137,7 +137,7 @@ export class LocalhostNodePorts implements AsyncDisposable {
     return changed.size > 0;
   }
 
-  /** The listener stays where only what is behind it changed. */
+  /** Adds or updates a NodePort. Its listener stays if only its endpoints changed. */
   #want(nodePort: LoopbackNodePort): void {
     const served = this.#served.get(nodePort.port);
     if (served === undefined) {
@@ -168,7 +168,7 @@ export class LocalhostNodePorts implements AsyncDisposable {
     else this.#backOff.reset();
   }
 
-  /** Why there is no listener; undefined when there is one. */
+  /** Opens a listener; returns the error if that fails. */
   async #listen(served: Served): Promise<Error | undefined> {
     const { ipFamily, network, connections, limit } = this.#options;
     const { nodePort, choice } = served;

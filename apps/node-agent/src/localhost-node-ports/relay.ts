@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 
 /**
- * Passes data both ways between two half-open sockets until both have ended. The end of one direction is passed on and leaves the
- * other open; a failure of one socket resets the other. Each direction holds at most what both sockets buffer.
+ * Relays data in both directions between two half-open sockets until both have ended. The end of one direction is relayed and leaves
+ * the other open; a failure of one socket resets the other. Each direction buffers no more than both sockets do.
  */
 export function relay(client: Socket, endpoint: Socket): void {
   passOn(client, endpoint);

@@ -9,23 +9,23 @@ export interface TcpPlace {
 
 /** An open listener. */
 export interface TcpListener {
-  /** Gives the port back at once. Accepted connections stay open. */
+  /** Releases the port at once. Accepted connections stay open. */
   close(): void;
 }
 
-/** TCP of this machine. Sockets are half-open where one end has finished sending. */
+/** TCP of this machine. Sockets stay half-open when one end has finished sending. */
 export interface TcpNetwork {
-  /** Rejects with `HostError` when the address or port cannot be had. */
+  /** Rejects with `HostError` if the address or port is unavailable. */
   listen(place: TcpPlace, accept: (client: Socket) => void): Promise<TcpListener>;
   /** Opens a connection; rejects with `HostError`, or when aborted. */
   dial(endpoint: Pick<Endpoint, 'address' | 'port'>, signal: AbortSignal): Promise<Socket>;
 }
 
-/** A peer that vanished is noticed after this time without data, in milliseconds, and some probes. */
+/** Time without data, in milliseconds, before probes detect a vanished peer. */
 const keepAliveDelay = 15_000;
 const socketOptions = { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: keepAliveDelay };
 
-/** The machine's own. */
+/** TCP of the machine's kernel. */
 export const tcpNetwork: TcpNetwork = { listen, dial };
 
 function listen({ address, port }: TcpPlace, accept: (client: Socket) => void): Promise<TcpListener> {

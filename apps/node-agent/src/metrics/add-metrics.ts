@@ -9,10 +9,10 @@ import type { MetricsPage } from './metrics-page.ts';
 import { ruleMetrics, type RuleMetricsOptions } from './rule-metrics.ts';
 import { serviceMetrics } from './service-metrics.ts';
 
-/** A running agent, as far as its metrics need it. */
+/** Access to a running agent for its metrics. */
 export interface MeasuredAgent {
   readonly config: Pick<RunConfig, 'mode' | 'featureGates' | 'serviceMetrics'>;
-  /** The configuration as it is later. Default: always `config`. */
+  /** The current configuration. Default: always `config`. */
   readonly now?: () => Pick<RunConfig, 'serviceMetrics'>;
   readonly backends: readonly DataplaneBackend[];
   readonly host: {
@@ -26,7 +26,7 @@ export interface MeasuredAgent {
   readonly health: () => ProxyHealth;
 }
 
-/** Adds to the pages what is worked out when they are asked for. `signal`: the agent stops. */
+/** Adds the metrics that are computed at each scrape. `signal`: the agent stops. */
 export function addMetrics(agent: MeasuredAgent, signal: AbortSignal): void {
   const { config, backends, host, status, health, now = () => config } = agent;
   const { mode, featureGates } = config;

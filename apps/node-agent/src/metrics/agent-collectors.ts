@@ -6,7 +6,7 @@ import { kubernetesVersion } from '../config/kubernetes-version.ts';
 import { version } from '../version.ts';
 import type { MetricsPage } from './metrics-page.ts';
 
-/** What the page says of a running agent. */
+/** State of a running agent on the page. */
 export interface AgentView {
   readonly backend: string;
   readonly featureGates: ReadonlyMap<string, boolean>;
@@ -14,7 +14,7 @@ export interface AgentView {
   readonly health: () => ProxyHealth;
 }
 
-/** Adds what only the running agent knows. */
+/** Adds the metrics of a running agent. */
 export function addAgentCollectors(page: MetricsPage, view: AgentView): void {
   page.addCollector(() => [
     buildInfo(),
@@ -34,7 +34,7 @@ function buildInfo(): MetricFamily {
   ]);
 }
 
-/** General availability is spelled as nothing. */
+/** General availability has an empty stage. */
 function featureSample([name, isOn]: readonly [string, boolean]): CollectedSample {
   return [isOn ? 1 : 0, name, featureStageOf(name)];
 }

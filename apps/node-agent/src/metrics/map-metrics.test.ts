@@ -19,7 +19,7 @@ async function page(mode: ProxyMode): Promise<readonly string[]> {
   return text.split('\n').filter((line) => line.startsWith('switchyard_ebpf'));
 }
 
-test('the ebpf mode tells how full its maps are', async () => {
+test('the ebpf mode exports how full its maps are', async () => {
   expect(await page('ebpf')).toEqual([
     'switchyard_ebpf_map_capacity{ip_family="IPv4",map="services"} 4096',
     'switchyard_ebpf_map_capacity{ip_family="IPv4",map="frontends"} 65536',

@@ -2,7 +2,7 @@ import type { DataplaneBackend } from '@switchyard/core/engine';
 import { collectedFamily, type MetricFamily } from '@switchyard/host';
 import type { Collector } from './metrics-page.ts';
 
-/** How full the maps of the eBPF mode are. */
+/** Capacity and entries of the maps of the eBPF mode. */
 export function mapMetrics(backends: readonly DataplaneBackend[]): Collector {
   return () => [
     family('switchyard_ebpf_map_capacity', backends, 'capacity'),

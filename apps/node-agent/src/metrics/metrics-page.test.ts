@@ -39,7 +39,7 @@ describe('the page', () => {
       'application/openmetrics-text; version=1.0.0; charset=utf-8',
       '# EOF',
     ],
-  ])('is %s when asked for with %s', async (_, accept, contentType, last) => {
+  ])('is %s for the Accept header %s', async (_, accept, contentType, last) => {
     const page = createPage();
     const text = await page.metricsText(accept, signal);
     expect(text.contentType).toBe(contentType);
@@ -123,7 +123,7 @@ function setUp(wanted: MeasuredAgent['config']['serviceMetrics']) {
 }
 
 describe('a running agent', () => {
-  test('tells its gates, its health and what waits', async () => {
+  test('exports gates, health and pending changes', async () => {
     const { page } = setUp({ kind: 'off' });
     const text = await lines(page);
     expect(text).toEqual(
@@ -141,7 +141,7 @@ describe('a running agent', () => {
     expect(text.filter((line) => line.includes('switchyard_service_connections'))).toEqual([]);
   });
 
-  test('tells each Service behind the limit, and how many it leaves out', async () => {
+  test('exports each Service within the limit, and the number of omitted ones', async () => {
     const { clock, page, kernel } = setUp({ kind: 'on', limit: 1 });
     kernel.answer = async () =>
       new Map([
@@ -181,7 +181,7 @@ describe('a running agent', () => {
   });
 });
 
-test('the process tells what /proc says of it', async () => {
+test('exports the values of the process in /proc', async () => {
   using watched = watchProcess();
   const page = createPage();
   page.addCollector(() => watched.collect());

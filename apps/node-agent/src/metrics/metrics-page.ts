@@ -18,28 +18,28 @@ import {
 } from '@switchyard/host';
 import { traitsOf } from '../backends.ts';
 
-/** Works out families when a page is asked for. A name must have one collector. */
+/** Computes families at a scrape. A name must have one collector. */
 export type Collector = (signal: AbortSignal) => readonly MetricFamily[] | Promise<readonly MetricFamily[]>;
 
 /** A page as it is sent. */
 export interface MetricsText {
   /** For the header of this name. */
   readonly contentType: string;
-  /** Iterated at most once. Other work runs between two pieces; all of them together are the body. */
+  /** Parts of the body, iterated at most once. Other work runs between two parts. */
   readonly pieces: AsyncIterable<string>;
 }
 
-/** What `/metrics` says. */
+/** Contents of `/metrics`. */
 export interface MetricsPage {
-  /** Where the agent's parts measure. */
+  /** Metrics that the agent's parts update. */
   readonly metrics: Metrics;
-  /** Adds what is to be worked out when the page is asked for. */
+  /** Adds families that are computed at each scrape. */
   addCollector(collector: Collector): void;
-  /** The text of the page, in the format that an `Accept` header asks for. Rejects with what a collector rejects with. */
+  /** The text of the page in the format of an `Accept` header. Rejects if a collector rejects. */
   metricsText(accept: string | undefined, signal: AbortSignal): Promise<MetricsText>;
 }
 
-/** What a page is about. */
+/** Options of a page. */
 export interface MetricsPageOptions {
   /** Metrics of other modes are not on the page. */
   readonly mode: string;
@@ -80,7 +80,7 @@ interface Writing {
   readonly clock: Clock;
 }
 
-/** Gives way after so many characters: a millisecond or two of writing. */
+/** Yields to other work after this number of characters: a millisecond or two of writing. */
 const pieceLength = 100_000;
 
 async function* write(

@@ -10,7 +10,7 @@ const { signal } = new AbortController();
 const ruleCounts = () => [
   { table: 'nat', total: 12, last: 3 },
   { table: 'filter', total: 4, last: 0 },
-  { table: 'mangle', total: 0, last: 1 }, // kube-proxy tells of none there
+  { table: 'mangle', total: 0, last: 1 }, // kube-proxy exports none of this table
 ];
 
 async function page(mode: ProxyMode, packetCounts: RuleMetricsOptions['packetCounts']): Promise<readonly string[]> {
@@ -21,7 +21,7 @@ async function page(mode: ProxyMode, packetCounts: RuleMetricsOptions['packetCou
   return text.split('\n').filter((line) => /^kubeproxy_(?:\w+_)?(?:ip|nf)tables/.test(line));
 }
 
-test('the iptables mode tells its rules, and what those with a counter of their own dropped or took', async () => {
+test('the iptables mode exports its rules, and the packets of rules with a counter', async () => {
   const counts = new Map([['ct_state_invalid_dropped_pkts', { packets: 7 }]]);
   expect(await page('iptables', async () => counts)).toEqual([
     'kubeproxy_iptables_ct_state_invalid_dropped_packets_total 7',

@@ -2,10 +2,10 @@ import type { DataplaneBackend } from '@switchyard/core/engine';
 import { collectedFamily, type MetricFamily } from '@switchyard/host';
 import type { Collector } from './metrics-page.ts';
 
-/** What rules say of themselves, in the iptables mode. */
+/** Options of the metrics of rules, in the iptables mode. */
 export interface RuleMetricsOptions {
   readonly backends: readonly DataplaneBackend[];
-  /** Packets by the names of netfilter accounting. Throws where the kernel has none, or is not ours to ask. */
+  /** Packets by the names of netfilter accounting. Throws if the kernel has none, or refuses access. */
   readonly packetCounts: () => Promise<ReadonlyMap<string, { readonly packets: number }>>;
 }
 
@@ -15,10 +15,10 @@ const accounted = {
   kubeproxy_iptables_localhost_nodeports_accepted_packets_total: 'localhost_nps_accepted_pkts',
 } as const;
 
-/** The tables that kube-proxy's metrics know: what stands in mangle is for others to find, and forwards nothing. */
+/** The tables in kube-proxy's metrics. Chains in mangle are signs for other programs, and forward nothing. */
 const counted: ReadonlySet<string> = new Set(['nat', 'filter']);
 
-/** How many rules there are, and what those with a name of their own have counted. */
+/** Number of rules, and packet counts of the named ones. */
 export function ruleMetrics({ backends, packetCounts }: RuleMetricsOptions): Collector {
   return async () => [
     ruleFamily('kubeproxy_sync_proxy_rules_iptables_total', backends),
@@ -39,7 +39,7 @@ function ruleFamily(
   return collectedFamily(name, samples);
 }
 
-/** A counter that no rule has is not there, as in kube-proxy: a 0 would say that nothing was dropped. */
+/** Omits counters without a rule, as kube-proxy does: a 0 would mean that nothing was dropped. */
 async function packetFamilies(packetCounts: RuleMetricsOptions['packetCounts']): Promise<readonly MetricFamily[]> {
   const counts = await packetCounts().catch(() => new Map<string, { readonly packets: number }>());
   return (Object.entries(accounted) as [keyof typeof accounted, string][]).flatMap(([name, counter]) => {

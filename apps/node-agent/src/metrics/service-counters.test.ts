@@ -66,7 +66,7 @@ describe('which services are shown', () => {
     expect((await read()).shown).toEqual(['b']);
   });
 
-  test('an idle one that was shown stays, whatever the order of the kernel', async () => {
+  test('an idle one that was shown stays, independent of the order in the kernel', async () => {
     const { clock, kernel, read } = setUp(1);
     kernel.now = { a: 0, b: 0 };
     expect((await read()).shown).toEqual(['a']);
@@ -75,7 +75,7 @@ describe('which services are shown', () => {
     expect((await read()).shown).toEqual(['a']);
   });
 
-  test('one that is gone makes room', async () => {
+  test('a deleted one makes room', async () => {
     const { clock, kernel, read } = setUp(1);
     kernel.now = { a: 7, b: 1 };
     expect((await read()).shown).toEqual(['a']);
@@ -104,7 +104,7 @@ describe('how often the kernel is read', () => {
     expect(kernel.reads).toBe(2);
   });
 
-  test('never when nobody asks', async () => {
+  test('never without a request', async () => {
     const { clock, kernel } = setUp(10);
     await clock.advance(seconds(60));
     expect(kernel.reads).toBe(0);

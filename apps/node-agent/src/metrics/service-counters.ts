@@ -1,13 +1,13 @@
 import { type Clock, type IpFamily, type Millis, millis, type ServicePortKey } from '@switchyard/core';
 import { type DataplaneBackend, type ServiceCounters } from '@switchyard/core/engine';
 
-/** What `BoundedCounters` reads, and how often. */
+/** Options of `BoundedCounters`. */
 export interface BoundedCountersOptions {
   readonly backend: Pick<DataplaneBackend, 'ipFamily' | 'observers'>;
   readonly clock: Clock;
-  /** Service ports with series of their own, at most. */
+  /** Maximum number of Service ports with their own series. */
   readonly limit: number;
-  /** So long a reading is served again. */
+  /** Time for which a reading is reused. */
   readonly maxAge: Millis;
 }
 
@@ -21,11 +21,11 @@ export interface CountersReading {
 }
 
 /**
- * The kernel's counters of Services behind a limit. The kernel is read when somebody asks, once for all who ask meanwhile,
- * and not again before `maxAge` has passed.
+ * The kernel's counters of Services behind a limit. Concurrent requests share one read of the kernel, and `maxAge` is the
+ * minimum interval between reads.
  *
- * Which services are shown: those shown before that have ever counted keep their place, so that a graph does not break off;
- * the other places go to the busiest; of the idle ones those stay that were shown.
+ * Selection of Services: those shown before with a count above 0 stay, so that their graphs continue. The busiest others come
+ * next, then idle ones that were shown before, then other idle ones.
  */
 export class BoundedCounters {
   readonly #options: BoundedCountersOptions;
@@ -67,7 +67,7 @@ export class BoundedCounters {
     signal: AbortSignal,
   ): Promise<ReadonlyMap<ServicePortKey, ServiceCounters>> {
     const { clock, limit } = this.#options;
-    await clock.sleep(millis(0), signal); // to add up the reading was a piece of work by itself
+    await clock.sleep(millis(0), signal); // yields to other work, because adding up the reading takes long
     this.#shown = choose(all, this.#shown, limit);
     const services = new Map<ServicePortKey, ServiceCounters>();
     for (const key of this.#shown) {
@@ -78,7 +78,7 @@ export class BoundedCounters {
   }
 }
 
-/** Walks everything once and sorts only what has counted and has no place yet: with 10,000 Services this must stay short. */
+/** Iterates once and sorts only new Services with a count above 0, because with 10,000 Services this must stay short. */
 function choose(
   all: ReadonlyMap<ServicePortKey, ServiceCounters>,
   shown: ReadonlySet<ServicePortKey>,

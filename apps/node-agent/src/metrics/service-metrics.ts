@@ -13,19 +13,19 @@ import { collectedFamily, type CollectedSample } from '@switchyard/host';
 import type { Collector } from './metrics-page.ts';
 import { BoundedCounters, type CountersReading } from './service-counters.ts';
 
-/** Whose counters are shown. */
+/** Options of the metrics of Services. */
 export interface ServiceMetricsOptions {
   readonly backends: readonly DataplaneBackend[];
-  /** Service ports of a family with series of their own, at most. Asked for each reading, so it may change. */
+  /** Maximum number of Service ports of a family with their own series. Read for each reading, so it may change. */
   readonly limit: number;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  /** Of the process: a scrape that is given up must not end the reading that others wait for. */
+  /** Signal of the process: an aborted scrape must not end a reading that others wait for. */
   readonly signal: AbortSignal;
 }
 
-/** Reading costs the kernel 3 to 4 ms per 1,000 Services; scrapers that come closer together share it. */
+/** Age up to which scrapers share a reading, which costs the kernel 3 to 4 ms per 1,000 Services. */
 const maxAge = seconds(5);
 
 const dropReasons = {
@@ -34,7 +34,7 @@ const dropReasons = {
   sourceRange: 'source_range',
 } as const satisfies Readonly<Record<keyof ServiceCounters['drops'], string>>;
 
-/** The families `switchyard_service_*`. A kernel that cannot be read costs nothing but their freshness. */
+/** Collects the families `switchyard_service_*`. If the kernel cannot be read, they keep their last values. */
 export function serviceMetrics(options: ServiceMetricsOptions): Collector {
   const { clock, logger, metrics, signal } = options;
   const countable = options.backends.filter((backend) => backend.observers.counters !== undefined);
@@ -67,7 +67,7 @@ export function serviceMetrics(options: ServiceMetricsOptions): Collector {
   };
   return async () => {
     const readings: CountersReading[] = [];
-    for (const one of counters) readings.push(await read(one)); // one after the other: a shorter wait for the event loop
+    for (const one of counters) readings.push(await read(one)); // sequentially, to block the event loop for less time
     return [
       collectedFamily('switchyard_service_connections_total', samples(readings, connections)),
       collectedFamily('switchyard_service_drops_total', samples(readings, drops)),
@@ -79,10 +79,10 @@ export function serviceMetrics(options: ServiceMetricsOptions): Collector {
   };
 }
 
-/** What one Service port has counted, in the order of the labels. */
+/** Returns the samples of one Service port, in the order of the labels. */
 type SamplesOf = (ipFamily: IpFamily, key: ServicePortParts, counters: ServiceCounters) => readonly CollectedSample[];
 
-/** Made while they are written, which gives way in between: there may be many. */
+/** Generates samples while they are written, because there may be many and writing yields in between. */
 function samples(readings: readonly CountersReading[], samplesOf: SamplesOf): Iterable<CollectedSample> {
   return {
     *[Symbol.iterator]() {

@@ -10,39 +10,39 @@ export interface SharedText {
   readonly pieces: AsyncIterable<Uint8Array>;
 }
 
-/** A client has read a page so slowly that others came and went: it is cut. Not worth a log line. */
+/** A client read so slowly that newer pages replaced its page; its connection is closed. Not logged. */
 export class SlowReaderError extends HostError {
   override readonly name = 'SlowReaderError';
 }
 
 interface Page {
   readonly contentType: string;
-  /** Emptied when the page is given up. */
+  /** Emptied when the page is discarded. */
   pieces: readonly Uint8Array[];
   readers: number;
 }
 
-/** A page that will be made when the one before is done. */
+/** A page that is created after the previous one. */
 interface Order {
   readonly page: Promise<Page>;
   readonly stop: AbortController;
   waiting: number;
 }
 
-/** Pages in memory at most, the one in the making not counted. */
+/** Maximum number of pages in memory, without the one in progress. */
 const maxPages = 4;
 
 /**
- * Bounds what clients of `/metrics` cost, however many there are: one page at a time is in the making. Requests that
- * arrive before it begins share it; later ones get the next page, so that a page is never older than its request.
+ * Bounds the cost of any number of clients of `/metrics`: only one page at a time is created. Requests that arrive before it
+ * begins share it; later ones get the next page, so that a page is never older than its request.
  */
 export class SharedPages {
   readonly #source: Pick<MetricsPage, 'metricsText'>;
-  /** Not begun yet. */
+  /** Orders that have not begun yet. */
   readonly #orders = new Map<MetricsFormat, Order>();
   /** Resolves when the newest order is done. */
   #done: Promise<unknown> = Promise.resolve();
-  /** With readers, oldest first. */
+  /** Pages with readers, oldest first. */
   readonly #pages = new Set<Page>();
 
   constructor(source: Pick<MetricsPage, 'metricsText'>) {

@@ -5,7 +5,7 @@ import type { RunConfig } from '../config/run-config.ts';
 import { nodeNotes } from './node-notes.ts';
 import { OwnNode } from './own-node.ts';
 
-const untold = 'info IPv6 pods cannot be told: there is no pod range of this family';
+const unrecognized = 'info IPv6 pods are not recognized: no pod range of this family';
 const open = 'warn IPv6 NodePorts answer on all addresses of a family that no CIDR names';
 const dual = ['192.0.2.1', 'fd00::1'];
 const four = { kind: 'clusterCIDR', cidrs: { IPv4: parseCidr('10.244.0.0/16') } } as const;
@@ -17,17 +17,17 @@ const all = { primary: false, cidrs: ['0.0.0.0/0', '::/0'].map(parseCidr), loopb
 
 test.each<[string, readonly string[], Pick<RunConfig, 'detectLocal' | 'nodePortAddresses'>, readonly string[]]>([
   ['IPv4 throughout', ['192.0.2.1'], { detectLocal: four, nodePortAddresses: some }, []],
-  ['a dual-stack Node, a range of one family', dual, { detectLocal: four, nodePortAddresses: primary }, [untold]],
+  ['a dual-stack Node, a range of one family', dual, { detectLocal: four, nodePortAddresses: primary }, [unrecognized]],
   ['pods told by interface', dual, { detectLocal: interfaces, nodePortAddresses: all }, []],
   ['NodePorts of one family', dual, { detectLocal: interfaces, nodePortAddresses: some }, [open]],
-  ['both', dual, { detectLocal: four, nodePortAddresses: some }, [untold, open]],
+  ['both', dual, { detectLocal: four, nodePortAddresses: some }, [unrecognized, open]],
   [
     'NodePorts without a word, in the iptables mode',
     dual,
     { detectLocal: interfaces, nodePortAddresses: unset },
     ['info undefined nodePortAddresses is unset; NodePort connections will be accepted on all local IPs'],
   ],
-  ['a Node that nobody knows', [], { detectLocal: four, nodePortAddresses: some }, []],
+  ['an unknown Node', [], { detectLocal: four, nodePortAddresses: some }, []],
 ])('%s', (_, addresses, settings, expected) => {
   const state = new ClusterState({ nodeName: nodeName('n1') });
   state.apply([{ kind: 'upsert', resource: 'Node', item: node('n1', { addresses }) }]);
@@ -42,11 +42,14 @@ test.each<[string, readonly string[], Pick<RunConfig, 'detectLocal' | 'nodePortA
 test.each([
   ['ClusterCIDR', { kind: 'clusterCIDR', cidrs: {} }, 'name a range of this family in clusterCIDR (--cluster-cidr)'],
   ['NodeCIDR', { kind: 'nodeCIDR' }, undefined],
-] as const)('untold pods in mode %s: the mode as the API names it, and what to do', (mode, detectLocal, advice) => {
-  const state = new ClusterState({ nodeName: nodeName('n1') });
-  state.apply([{ kind: 'upsert', resource: 'Node', item: node('n1', { addresses: ['192.0.2.1'] }) }]);
-  const config = { detectLocal, nodePortAddresses: primary, nodeName: nodeName('n1'), bindAddress: undefined };
-  const own = new OwnNode({ config, state, logger: noopLogger });
-  const [note] = nodeNotes(config as unknown as RunConfig, own, ['IPv4']);
-  expect(note?.fields).toMatchObject({ detectLocalMode: mode, advice });
-});
+] as const)(
+  'unrecognized pods in mode %s: the mode as the API names it, and what to do',
+  (mode, detectLocal, advice) => {
+    const state = new ClusterState({ nodeName: nodeName('n1') });
+    state.apply([{ kind: 'upsert', resource: 'Node', item: node('n1', { addresses: ['192.0.2.1'] }) }]);
+    const config = { detectLocal, nodePortAddresses: primary, nodeName: nodeName('n1'), bindAddress: undefined };
+    const own = new OwnNode({ config, state, logger: noopLogger });
+    const [note] = nodeNotes(config as unknown as RunConfig, own, ['IPv4']);
+    expect(note?.fields).toMatchObject({ detectLocalMode: mode, advice });
+  },
+);

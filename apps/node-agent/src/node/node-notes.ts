@@ -4,7 +4,7 @@ import type { RunConfig } from '../config/run-config.ts';
 import type { OwnNode } from './own-node.ts';
 import { podDetectorOf } from './pod-detector.ts';
 
-/** What does not fit together, as far as kube-proxy would say so too. Only of families in which our Node has an address. */
+/** Returns inconsistencies of configuration and Node that kube-proxy reports too. Only for families in which the Node has an address. */
 export function nodeNotes(config: RunConfig, node: OwnNode, supported: readonly IpFamily[]): readonly ConfigNote[] {
   const families = supported.filter((family) => node.addressOf(family) !== undefined);
   const ofFamilies = families.flatMap((ipFamily) => [
@@ -20,10 +20,10 @@ function podNotes({ detectLocal }: RunConfig, node: OwnNode, ipFamily: IpFamily)
   const isConfigured = detectLocal.kind === 'clusterCIDR';
   const advice = isConfigured ? 'name a range of this family in clusterCIDR (--cluster-cidr)' : undefined;
   const fields = { ipFamily, detectLocalMode: isConfigured ? 'ClusterCIDR' : 'NodeCIDR', effect, advice };
-  return [{ level: 'info', message: 'pods cannot be told: there is no pod range of this family', fields }];
+  return [{ level: 'info', message: 'pods are not recognized: no pod range of this family', fields }];
 }
 
-/** The iptables mode's default, of which kube-proxy speaks at each start; its words. */
+/** Note on the iptables mode's default, which kube-proxy logs at each start; in its words. */
 function openNodePortNotes({ nodePortAddresses: wanted }: RunConfig): readonly ConfigNote[] {
   if (wanted.primary || wanted.cidrs.length > 0) return [];
   const message = 'nodePortAddresses is unset; NodePort connections will be accepted on all local IPs';

@@ -61,7 +61,7 @@ describe('a Node that changes', () => {
     expect([own.addressOf('IPv4'), own.podCidrOf('IPv4')]).toEqual(['192.0.2.2', '10.244.7.0/24']);
     put({ addresses: ['192.0.2.2'], podCidrs: ['10.244.7.0/24'], zone: 'b' });
     expect(own.addressOf('IPv4')).toBe('192.0.2.2');
-    const change = ['addresses of our Node', 'pod ranges of our Node'];
+    const change = ['addresses of the Node', 'pod ranges of the Node'];
     expect(lines).toEqual([...change, ...change]);
   });
 
@@ -75,10 +75,10 @@ describe('a Node that changes', () => {
     expect([own.addressOf('IPv6'), own.podCidrOf('IPv4')]).toEqual(['fd00::1', '10.244.1.0/24']);
     put({ addresses: ['192.0.2.9'] });
     expect([own.addressOf('IPv4'), own.addressOf('IPv6')]).toEqual(['192.0.2.9', undefined]);
-    expect(lines).toContain('our Node is gone; its last addresses and pod ranges stay');
+    expect(lines).toContain('the Node was deleted; its last addresses and pod ranges stay in use');
   });
 
-  test('other Nodes are nobody’s business', () => {
+  test('ignores other Nodes', () => {
     const { own, state } = setUp();
     state.apply(replaceAll({ nodes: [node('n2', { addresses: ['192.0.2.2'], podCidrs: ['10.244.2.0/24'] })] }));
     expect([own.hasAddress, own.hasPodCidrs]).toEqual([false, false]);

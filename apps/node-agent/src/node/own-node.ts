@@ -11,7 +11,7 @@ import {
 } from '@switchyard/core';
 import type { RunConfig } from '../config/run-config.ts';
 
-/** What `OwnNode` looks at. */
+/** Options of `OwnNode`. */
 export interface OwnNodeOptions {
   readonly config: Pick<RunConfig, 'nodeName' | 'bindAddress'>;
   readonly state: ClusterStateView;
@@ -19,9 +19,9 @@ export interface OwnNodeOptions {
 }
 
 /**
- * Our own Node as the cluster last described it. What it once said is kept while it says nothing: a Node that is
- * deleted, or registers anew and has no addresses yet, takes nothing from this machine. `bindAddress` takes
- * the place of the address of its family, and makes that family the primary one.
+ * The agent's Node with its last known addresses and pod ranges. They stay while the cluster has none: if the Node is deleted,
+ * or registers again without addresses, this machine keeps forwarding. `bindAddress` replaces the address of its family, and
+ * makes that family the primary one.
  */
 export class OwnNode {
   readonly #options: OwnNodeOptions;
@@ -33,19 +33,19 @@ export class OwnNode {
     this.#options = options;
   }
 
-  /** Whether an address of the Node is known, by itself or because the operator gave it. */
+  /** Whether an address of the Node is known, from the cluster or from `bindAddress`. */
   get hasAddress(): boolean {
     this.#look();
     return this.#bindAddress !== undefined || this.#addresses.length > 0;
   }
 
-  /** Whether the Node has pod ranges, of whatever family. */
+  /** Whether the Node has pod ranges of any family. */
   get hasPodCidrs(): boolean {
     this.#look();
     return this.#podCidrs.length > 0;
   }
 
-  /** As `spec.podCIDRs` has them. */
+  /** Ranges of `spec.podCIDRs`. */
   get podCidrs(): readonly Cidr[] {
     this.#look();
     return this.#podCidrs;
@@ -72,28 +72,28 @@ export class OwnNode {
     return this.#podCidrs.find((cidr) => cidrFamilyOf(cidr) === ipFamily);
   }
 
-  /** As in kube-proxy, every address of a family means that none was given. */
+  /** As in kube-proxy, an unspecified address counts as not set. */
   get #bindAddress(): IpAddress | undefined {
     const { bindAddress } = this.#options.config;
     return bindAddress === '0.0.0.0' || bindAddress === '::' ? undefined : bindAddress;
   }
 
-  /** Takes over what the Node says now, if it says something. Cheap: records that did not change are the same objects. */
+  /** Updates addresses and ranges from the Node if it has any. Cheap: unchanged records are the same objects. */
   #look(): void {
     const { config, state, logger } = this.#options;
     const node = state.nodes.get(config.nodeName);
     if (node === this.#seen) return;
     if (node === undefined)
-      logger.warn('our Node is gone; its last addresses and pod ranges stay', { node: config.nodeName });
+      logger.warn('the Node was deleted; its last addresses and pod ranges stay in use', { node: config.nodeName });
     this.#seen = node;
     const addresses = node?.addresses ?? [];
     if (addresses.length > 0 && !isEqual(addresses, this.#addresses)) {
-      logger.info('addresses of our Node', { addresses, before: this.#addresses });
+      logger.info('addresses of the Node', { addresses, before: this.#addresses });
       this.#addresses = addresses;
     }
     const podCidrs = node?.podCidrs ?? [];
     if (podCidrs.length > 0 && !isEqual(podCidrs, this.#podCidrs)) {
-      logger.info('pod ranges of our Node', { podCidrs, before: this.#podCidrs });
+      logger.info('pod ranges of the Node', { podCidrs, before: this.#podCidrs });
       this.#podCidrs = podCidrs;
     }
   }

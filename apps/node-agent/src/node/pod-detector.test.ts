@@ -25,6 +25,6 @@ test.each<[DetectLocal, PodDetector, PodDetector]>([
     { kind: 'interfacePrefix', prefix: 'veth' },
     { kind: 'interfacePrefix', prefix: 'veth' },
   ],
-])('%j tells IPv4 pods by %j and IPv6 pods by %j', (mode, four, six) => {
+])('%j recognizes IPv4 pods by %j and IPv6 pods by %j', (mode, four, six) => {
   expect([podDetectorOf(mode, own, 'IPv4'), podDetectorOf(mode, own, 'IPv6')]).toEqual([four, six]);
 });

@@ -2,7 +2,7 @@ import { assertNever, type IpFamily, type PodDetector } from '@switchyard/core';
 import type { DetectLocal } from '../config/run-config.ts';
 import type { OwnNode } from './own-node.ts';
 
-/** How the kernel is to tell pods in one family, as the mode and our Node say now. */
+/** Returns how the kernel recognizes pods of one family, from `detectLocalMode` and the current Node. */
 export function podDetectorOf(detectLocal: DetectLocal, node: OwnNode, ipFamily: IpFamily): PodDetector {
   switch (detectLocal.kind) {
     case 'clusterCIDR': {

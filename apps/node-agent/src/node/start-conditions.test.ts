@@ -26,7 +26,7 @@ describe('what is waited for', () => {
   test.each<[string, Partial<RunConfig>, readonly (readonly [timeout: number, mustBe: boolean])[]]>([
     ['NodePorts answer on the primary address', {}, [[30_000, false]]],
     ['NodePorts answer everywhere', everywhere, []],
-    ['pods are told by the Node’s ranges', { ...everywhere, ...byNode }, [[300_000, true]]],
+    ['pods are recognized by the Node’s ranges', { ...everywhere, ...byNode }, [[300_000, true]]],
     [
       'both',
       byNode,
@@ -82,7 +82,7 @@ describe('what ends the agent', () => {
 
   test.each([
     ['NodePorts answer on the primary address', {}],
-    ['pods are told by the Node’s ranges', { ...everywhere, ...byNode }],
+    ['pods are recognized by the Node’s ranges', { ...everywhere, ...byNode }],
   ])('fact 77: a Node whose primary address is IPv6 on a machine without IPv6, when %s', (_, more) => {
     const { conditions, put } = setUp(more, ['IPv4']);
     put({ addresses: ['fd00::1', '192.0.2.1'] });

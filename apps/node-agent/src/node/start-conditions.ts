@@ -8,23 +8,23 @@ const addressTimeout = seconds(30);
 const podCidrTimeout = seconds(300);
 
 /**
- * What the first apply waits for. The Node may be created, and be given its addresses and pod ranges, after we
- * started; manifests that lack something will not change their mind. Addresses are done without when the time is over,
- * and followed when they come; without pod ranges nobody could tell pods, so that ends the agent. `supported` are
- * the IP families of this machine: it must have the Node's primary one (kube-proxy fact 77).
+ * Returns the conditions of the first apply. The Node may be created, and get its addresses and pod ranges, after the agent
+ * started; missing data in manifests is not awaited. After the timeout the agent starts without addresses, and follows them
+ * later; without pod ranges it ends, because it cannot recognize pods. `supported` are the IP families of this machine: it
+ * must have the Node's primary one (kube-proxy fact 77).
  */
 export function startConditionsOf(
   config: RunConfig,
   node: OwnNode,
   supported: readonly IpFamily[],
 ): readonly StartCondition[] {
-  checkPrimaryFamily(node, supported); // of --bind-address: nothing need be waited for
+  checkPrimaryFamily(node, supported); // for --bind-address, which needs no waiting
   checkClusterCidrs(config, supported);
   const isFixed = config.source.kind === 'manifests';
   const conditions: StartCondition[] = [];
   if (config.detectLocal.kind === 'nodeCIDR') {
     conditions.push({
-      what: `spec.podCIDRs of Node ${config.nodeName}, by which pods are told (detectLocalMode NodeCIDR)`,
+      what: `spec.podCIDRs of Node ${config.nodeName}, which identify pods (detectLocalMode NodeCIDR)`,
       isMet: () => {
         checkPrimaryFamily(node, supported);
         if (node.hasPodCidrs) checkPodCidrs(node);
@@ -56,7 +56,7 @@ function checkPrimaryFamily({ primaryFamily }: OwnNode, supported: readonly IpFa
   );
 }
 
-/** Ranges of a family that this machine does not have tell nobody. */
+/** Refuses pod ranges that are all of a family that this machine does not have. */
 function checkClusterCidrs({ detectLocal }: RunConfig, supported: readonly IpFamily[]): void {
   if (detectLocal.kind !== 'clusterCIDR') return;
   const families = Object.keys(detectLocal.cidrs) as readonly IpFamily[]; // the keys of this record
@@ -68,7 +68,7 @@ function checkClusterCidrs({ detectLocal }: RunConfig, supported: readonly IpFam
   );
 }
 
-/** kube-proxy refuses as well: pods could not be told in the family that matters most. */
+/** kube-proxy refuses this, too: pods of the primary family would not be recognized. */
 function checkPodCidrs(node: OwnNode): void {
   const { primaryFamily } = node;
   if (primaryFamily === undefined || node.podCidrOf(primaryFamily) !== undefined) return;

@@ -25,7 +25,7 @@ import { parseConfig, type RunConfig } from '../config.ts';
 import { MemoryTcpNetwork } from '../localhost-node-ports/testing/memory-tcp-network.ts';
 import { noopMetricsPage } from '../metrics/testing/metrics-pages.ts';
 
-/** What the agent of Node n1 makes of further flags. */
+/** Configuration of the agent of Node n1 with further flags. */
 export function configOf(...args: readonly string[]): RunConfig {
   const config = parseConfig(
     ['--hostname-override=n1', '--kubeconfig=/unused', '--proxy-mode=nftables', '--metrics-bind-address=', ...args],
@@ -46,7 +46,7 @@ export class AgentBench implements AsyncDisposable {
   /** How often the agent said that the cluster is forwarded. */
   forwarding = 0;
   interfaceAddresses: readonly string[] = ['192.0.2.1', 'fd00::1', '10.0.0.1'];
-  /** What the machine says about its addresses: a step, or what it fails with. */
+  /** Address changes of the machine: a step, or a failure. */
   readonly addressEvents: (HostError | 'changed')[] = [];
   /** Addresses of the API server; `reachAt` changes them. */
   apiServers: readonly ApiServerAddress[] = [];

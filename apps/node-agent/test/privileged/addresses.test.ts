@@ -158,7 +158,7 @@ describe.each(ipFamilies)('an address of %s that comes and goes while the agent 
     await ip('link', 'add', 'extra', 'type', 'veth', 'peer', 'name', 'far-end');
     await ip('link', 'set', 'far-end', 'up');
     if (family === 'IPv4') {
-      // Else the link-local address that comes with the interface would tell, too.
+      // Else the link-local address that comes with the interface would show it, too.
       for (const name of ['extra', 'far-end']) {
         await node.run('sh', ['-c', `echo 1 >/proc/sys/net/ipv6/conf/${name}/disable_ipv6`]);
       }

@@ -113,7 +113,7 @@ test('an agent heals a flushed ruleset, and says who flushed it', async () => {
     );
     expect((await connect('tcp', family)).status).toBe('answered');
   }
-  const told = (await readLog(agent)).filter(({ msg }) => msg === 'drift: another process changed the rules');
-  expect(told).toHaveLength(2);
-  for (const line of told) expect(line).toMatchObject({ level: 'warn', kind: 'table', process: { name: 'nft' } });
+  const healed = (await readLog(agent)).filter(({ msg }) => msg === 'drift: another process changed the rules');
+  expect(healed).toHaveLength(2);
+  for (const line of healed) expect(line).toMatchObject({ level: 'warn', kind: 'table', process: { name: 'nft' } });
 }, 60_000);

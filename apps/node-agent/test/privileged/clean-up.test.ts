@@ -156,7 +156,7 @@ describe('the clean-up', () => {
 
   test('says what it cannot do, does the rest, and ends with 1', async () => {
     await loadKubeProxy(['nft']);
-    // What iptables cannot express makes it refuse the whole table.
+    // iptables refuses a table with rules that it cannot express.
     await run(
       'nft',
       ['-f', '-'],

@@ -196,7 +196,7 @@ describe('--write-config-to', () => {
     const { exitCode, stdout, stderr } = await node.run('unshare', ['-m', 'sh', '-c', script, 'sh', folder, program]);
     expect([exitCode, stdout]).toEqual([0, 'old\nfill\nout.yaml\n']);
     expect(stderr).toMatch(
-      /^switchyard-agent: cannot write \S*\/out\.yaml: ENOSPC: no space left on device, write; what was there is still there\n$/,
+      /^switchyard-agent: cannot write \S*\/out\.yaml: ENOSPC: no space left on device, write; the old file is unchanged\n$/,
     );
   });
 });

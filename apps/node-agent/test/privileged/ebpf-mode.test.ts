@@ -65,7 +65,7 @@ test('--init-only mounts bpffs where it is missing, and makes nothing else', asy
   expect((await node.run('nft', ['list', 'ruleset'])).stdout).toBe('');
 });
 
-test('CAP_NET_ADMIN and CAP_SYS_ADMIN are enough; metrics, explain and dump tell of the mode', async () => {
+test('CAP_NET_ADMIN and CAP_SYS_ADMIN are enough; metrics, explain and dump show the mode', async () => {
   const rights = await withRights(cluster, 'net_admin', 'sys_admin');
   const args = ['established', 'close-wait'].map((name) => `--conntrack-tcp-timeout-${name}=0s`);
   const running = cluster.startAgent(node, { proxyMode: 'ebpf', program: rights, args });

@@ -187,7 +187,7 @@ describe('ours, beside the kernel', () => {
     expect(await probe(outside, nodeAddress(), nodePort)).toBe('answered');
   });
 
-  test('/debug/forwarding tells the pods that serve, /debug/dump what the kernel has of them', async () => {
+  test('/debug/forwarding shows the serving pods, /debug/dump their kernel state', async () => {
     const { items } = await cluster.api.list(apiResources.pods, {}, signal);
     const ips = items
       .filter(({ metadata }) => metadata?.deletionTimestamp === undefined)

@@ -45,7 +45,7 @@ async function kubectl(...args: readonly string[]): Promise<string> {
   return (await run('kubectl', [`--kubeconfig=${cluster.kubeconfig}`, ...args])).stdout;
 }
 
-/** Takes an element of ours out of the kernel. */
+/** Removes an element of the agent from the kernel. */
 async function damage(): Promise<void> {
   const { exitCode, stderr } = await node.run('nft', ['flush', 'set', 'inet', 'switchyard', 'nodeport-ips4']);
   expect(exitCode, stderr).toBe(0);
@@ -61,7 +61,7 @@ async function service(name: string, port: number): Promise<void> {
   await cluster.api.create(apiResources.services, { metadata: { name }, spec }, signal);
 }
 
-test('the start is told on the Node, as kube-proxy tells it', async () => {
+test('the start is an Event on the Node, as in kube-proxy', async () => {
   await until(async () => (await eventsOf('Starting')).length === 1);
   expect(await eventsOf('Starting')).toMatchObject([
     {
@@ -75,7 +75,7 @@ test('the start is told on the Node, as kube-proxy tells it', async () => {
   ]);
 });
 
-test('rules that were repaired are told, and repetitions become one series', async () => {
+test('repaired rules cause Events, and repetitions become one series', async () => {
   const reason = 'ForwardingRulesRepaired';
   await damage();
   await until(async () => (await eventsOf(reason)).length === 1);
@@ -88,7 +88,7 @@ test('rules that were repaired are told, and repetitions become one series', asy
   expect(await eventsOf(reason)).toHaveLength(1);
 });
 
-test('a healthCheckNodePort that is taken is told on its Service, with the uid that the API server gave it', async () => {
+test('a healthCheckNodePort in use causes an Event on its Service, with the uid of the API server', async () => {
   const script = `require('node:net').createServer().listen(${healthPort}, '0.0.0.0')`;
   node.spawn(process.execPath, ['-e', script]);
   await until(async () => (await node.run('ss', ['-ltn'])).stdout.includes(`:${healthPort}`));

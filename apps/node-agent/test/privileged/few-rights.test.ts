@@ -73,9 +73,9 @@ async function run(file: string, ...args: readonly string[]): Promise<string> {
   return result.stdout.trim();
 }
 
-/** The only setting of the kernel that is asked for. */
+/** The only requested setting of the kernel. */
 const established = '/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_established';
-/** What is asked of the kernel's connection tracking. */
+/** Requested settings of the kernel's connection tracking. */
 const timeouts = ['--conntrack-tcp-timeout-established=7200s', '--conntrack-tcp-timeout-close-wait=0s'];
 
 const warnings = async (agent: LabProcess): Promise<readonly LogLine[]> =>

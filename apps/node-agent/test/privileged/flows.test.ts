@@ -219,7 +219,7 @@ describe.each(Object.keys(modes) as (keyof typeof modes)[])('in %s mode', (mode)
       await until(async () => (await ask(family)) === 'one' && (await askOutside(family)) === 'one');
     });
 
-    test('a flow through the node to the same port numbers of somebody else stays, to the very entry', async () => {
+    test('a flow through the node to the same port numbers of another program stays unchanged', async () => {
       expect(await askForeign(family, 53)).toBe('foreign');
       expect(await askForeign(family, nodePort)).toBe('foreign');
       const ids = async (): Promise<readonly number[]> =>
@@ -358,6 +358,6 @@ describe('a client that sends every millisecond from one port, in iptables mode 
     );
     expect(told).toHaveLength(1);
     expect(JSON.stringify(told)).toContain('switchyard_native.node is missing: build it with ./dev build');
-    expect(warnings.filter(({ msg }) => msg === 'address changes are noticed late')).toHaveLength(1);
+    expect(warnings.filter(({ msg }) => msg === 'address changes are detected late')).toHaveLength(1);
   });
 });

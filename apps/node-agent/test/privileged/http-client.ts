@@ -11,7 +11,7 @@ export interface InsideRequest {
   readonly body?: string;
 }
 
-/** What came back. Header names are in lower case. */
+/** Response. Header names are in lower case. */
 export interface InsideAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -30,7 +30,7 @@ const program = `
   request.end(body);
 `;
 
-/** Asks the node's own loopback, as somebody logged in there does; status 0 when nobody answers. */
+/** Asks the node's own loopback, as a process on the node does; status 0 without an answer. */
 export async function askInside(node: LabNode, request: InsideRequest | string): Promise<InsideAnswer> {
   const given = typeof request === 'string' ? { path: request } : request;
   const { stdout, stderr } = await node.run(process.execPath, ['-e', program, JSON.stringify(given)]);

@@ -50,7 +50,7 @@ async function start(variant: 'nft' | 'legacy', rights: string, more: readonly s
 const sysctl = 'net.ipv4.conf.all.route_localnet';
 const localhost = { protocol: 'tcp', address: '127.0.0.1', port: nodePort } as const;
 
-test('after --init-only CAP_NET_ADMIN is enough for iptables-nft: NodePorts on 127.0.0.1 too, metrics and dump as asked for', async () => {
+test('after --init-only CAP_NET_ADMIN is enough for iptables-nft: NodePorts on 127.0.0.1 too, metrics and dump work', async () => {
   const flags = ['--kubeconfig=/nowhere', '--logging-format=json', '--conntrack-max-per-core=0', '--oom-score-adj=0'];
   const setUp = await agent(...flags, '--proxy-mode=', '--init-only');
   expect(setUp.exitCode, setUp.stderr).toBe(0);
@@ -116,10 +116,10 @@ test('iptables-legacy wants CAP_NET_RAW, and says so', async () => {
 
   const unread = await node.run(await withRights(cluster, 'net_admin'), ['--switchyard-dump', '--logging-format=json']);
   expect([unread.exitCode, unread.stdout]).toEqual([1, '']);
-  expect(unread.stderr).toMatch(/cannot tell whether rules of this agent are in iptables: .*CAP_NET_RAW/);
+  expect(unread.stderr).toMatch(/cannot determine whether iptables holds rules of this agent: .*CAP_NET_RAW/);
 });
 
-test('the clean-up takes what the iptables mode left, with whatever settings, but not what a kube-proxy has now', async () => {
+test('the clean-up removes the state of the iptables mode with any settings, but not that of a running kube-proxy', async () => {
   expect((await node.run('iptables-legacy-save', [])).stdout).toContain(':SWITCHYARD');
   const kubeProxy = node.spawn(process.execPath, ['-e', 'require("net").createServer().listen(10256)']);
   await until(

@@ -1,7 +1,7 @@
 import type { LeftService } from '@switchyard/netfilter/testing';
 
 /**
- * What the nftables mode of kube-proxy leaves in one family: its table, with the chains that decide about a packet, as
+ * State that the nftables mode of kube-proxy leaves in one family: its table, with the chains that decide about a packet, as
  * `nft -f` takes it. Written after what kube-proxy 1.36 makes.
  */
 export function kubeProxyTable(services: readonly LeftService[]): string {

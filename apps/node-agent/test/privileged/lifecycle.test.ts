@@ -39,7 +39,7 @@ async function startUnsynced(): Promise<LabProcess> {
   return cluster.startAgent(node, { args: [`--kubeconfig=${kubeconfig}`] });
 }
 
-/** Whether the monitor sees it when somebody writes. */
+/** Whether the monitor reports writes. */
 async function isSeen(monitor: LabProcess, table: string): Promise<boolean> {
   await node.run('nft', ['add', 'table', 'inet', table]);
   await pause(100);

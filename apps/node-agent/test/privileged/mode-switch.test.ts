@@ -114,7 +114,7 @@ async function chainsOf(variant: 'nft' | 'legacy'): Promise<readonly string[]> {
 
 type Mode = 'nftables' | 'iptables-nft' | 'iptables-legacy' | 'ebpf';
 
-/** Every mode is told where the ebpf mode pins: it is to be found there, and removed. */
+/** Every mode gets the bpffs of the ebpf mode, to find its pins there and remove them. */
 function agentOf(mode: Mode): AgentOptions {
   const bpffs = `--switchyard-ebpf-bpffs=${node.bpffsPath}`;
   if (mode === 'nftables' || mode === 'ebpf') return { proxyMode: mode, args: [bpffs] };
@@ -133,12 +133,12 @@ async function visit(mode: Mode, removed: RegExp | undefined): Promise<void> {
   await systemClock.sleep(millis(300), signal);
 }
 
-/** Whether anything of ours is pinned; the kernel has files of its own there. */
+/** Whether the agent has pins; the kernel has files of its own there. */
 async function pinned(): Promise<boolean> {
   return (await readdir(node.bpffsPath ?? '')).includes('switchyard');
 }
 
-/** Only this mode has rules of ours. */
+/** Only this mode has rules of the agent. */
 async function expectOnly(mode: Mode): Promise<void> {
   const tables = [...(await run('nft', ['list', 'tables', 'inet'])).matchAll(/^table inet (switchyard\S*)$/gm)];
   const wanted = { nftables: /^switchyard(-2)?$/, ebpf: /^switchyard-ebpf(-2|-guard)?$/ };
@@ -202,7 +202,7 @@ test('from each mode to the others and back: nothing is lost, connections go on,
   told(report);
 });
 
-/** What a kube-proxy has for the Services, of which its first pod is the only endpoint. */
+/** Rules of a kube-proxy for the Services, of which its first pod is the only endpoint. */
 function kubeProxyRules(ipFamily: IpFamily): string {
   return kubeProxySave(
     services.flatMap((clusterIps, index) =>

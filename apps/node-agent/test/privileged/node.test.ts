@@ -99,7 +99,7 @@ async function tables(): Promise<string> {
 const own = (family: IpFamily): string => node.addresses[family] ?? '';
 const addresses = (): readonly string[] => ipFamilies.map(own);
 
-test('NodeCIDR: nothing is written before the Node has pod ranges; these tell pods, and are followed', async () => {
+test('NodeCIDR: nothing is written before the Node has pod ranges; these identify pods, and are followed', async () => {
   const running = start('--detect-local-mode=NodeCIDR');
   await until(() => hasLogged('in sync'));
   await putNode({ addresses: addresses() });
@@ -107,13 +107,13 @@ test('NodeCIDR: nothing is written before the Node has pod ranges; these tell po
   expect(await tables()).toBe('');
   await putNode({ addresses: addresses(), podCIDRs: ['10.250.0.0/24', 'fd00:10:250::/64'] });
   for (const family of ipFamilies) {
-    await until(async () => (await seenSource(family)) === own(family)); // no pod, as far as the Node tells
+    await until(async () => (await seenSource(family)) === own(family)); // no pod, according to the Node
   }
   const podCIDRs = ipFamilies.map((family) => node.podCidrs[family] ?? '');
   await putNode({ addresses: addresses(), podCIDRs });
   for (const family of ipFamilies) await until(async () => (await seenSource(family)) === podAddresses[family]);
   await putNode(undefined);
-  await until(() => hasLogged('our Node is gone; its last addresses and pod ranges stay'));
+  await until(() => hasLogged('the Node was deleted; its last addresses and pod ranges stay in use'));
   for (const family of ipFamilies) expect(await seenSource(family)).toBe(podAddresses[family]);
   expect(running.child.exitCode).toBeNull();
 });

@@ -1,15 +1,15 @@
 import { millis, systemClock } from '@switchyard/core';
 import type { Prober, ProbeRequest, ProbeResult } from '@switchyard/lab';
 
-/** One place that is asked again and again. */
+/** Target of repeated requests. */
 export interface LoadLine {
-  /** For whoever reads of a lost request, such as `client, tcp 172.18.0.11:30080`. */
+  /** Description in reports of lost requests, such as `client, tcp 172.18.0.11:30080`. */
   readonly name: string;
   readonly from: Prober;
   readonly request: ProbeRequest;
 }
 
-/** A request that nobody answered. */
+/** A request without an answer. */
 export interface LostRequest {
   readonly line: string;
   /** When it was sent, as logs write it. */
@@ -17,7 +17,7 @@ export interface LostRequest {
   readonly result: ProbeResult;
 }
 
-/** What a load left. */
+/** Result of a load. */
 export interface LoadReport {
   readonly count: number;
   readonly lost: readonly LostRequest[];

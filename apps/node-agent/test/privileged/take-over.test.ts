@@ -72,7 +72,7 @@ async function expose(family: IpFamily): Promise<void> {
   await cluster.api.create(apiResources.endpointSlices, { metadata, addressType: family, ports, endpoints }, signal);
 }
 
-/** What a kube-proxy that was stopped some time ago has for the Service: the endpoint of then. */
+/** Rules of a kube-proxy that was stopped some time ago: they lead to a former endpoint. */
 function left(ipFamily: IpFamily): readonly LeftService[] {
   const ip = pods.stale.addresses[ipFamily]!;
   const endpoint = ipFamily === 'IPv4' ? `${ip}:8080` : `[${ip}]:8080`;
@@ -102,7 +102,7 @@ interface Situation {
   readonly load: () => Promise<void>;
   /** Everything there is of it, and of those who share its tables. */
   readonly save: () => Promise<string>;
-  /** What it says about kube-proxy. */
+  /** Log lines about kube-proxy. */
   readonly ofKubeProxy: RegExp;
   readonly ofOthers: RegExp;
 }
@@ -191,7 +191,7 @@ describe.each(Object.entries(situations))('after %s', (_, { load, save, ofKubePr
     await held.connection?.close();
   }, 60_000);
 
-  test('they stay where that is asked for, and ours come first all the same', async () => {
+  test('they stay if configured, and the rules of the agent still come first', async () => {
     const agent = cluster.startAgent(node, { args: ['--switchyard-kube-proxy-rules=keep'] });
     await waitForAgents(cluster.lab, [agent], signal);
     const answers = new Set<string>();

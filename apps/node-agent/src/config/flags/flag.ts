@@ -25,9 +25,9 @@ export type FlagTarget =
   | { readonly kind: 'field'; readonly path: string }
   /** The field of this name in the stanza of the mode: kube-proxy has one flag for all modes, its file one field per mode. */
   | { readonly kind: 'fieldOfMode'; readonly name: string }
-  /** A field of our own configuration. */
+  /** A field of Switchyard's configuration. */
   | { readonly kind: 'own'; readonly path: string }
-  /** What the process is to do, or how it reads its configuration. */
+  /** Selects what the process does, or how it reads its configuration. */
   | { readonly kind: 'command' }
   /** Accepted, without effect. */
   | { readonly kind: 'nothing'; readonly meaning: Meaning };
@@ -39,21 +39,21 @@ export interface Flag {
   /** How the value is written. Switches (`boolean`) may stand alone. */
   readonly type: FieldType;
   readonly target: FlagTarget;
-  /** Also counts beside `--config`: it wins over the file. All others of kube-proxy's are then ignored. */
+  /** Also counts with `--config`, and takes precedence over the file. All other flags of kube-proxy are then ignored. */
   readonly isKeptWithFile: boolean;
-  /** What stands for the value in the help; nothing for switches. */
+  /** Placeholder of the value in the help; undefined for switches. */
   readonly value?: string;
   /** One sentence without a full stop. */
   readonly help: string;
-  /** What a bare `--flag` means, where it may stand alone. */
+  /** Value of the flag without `=value`, if that is allowed. */
   readonly bare?: string;
-  /** What to use instead. */
+  /** Replacement of a deprecated flag. */
   readonly deprecated?: string;
-  /** Next to kube-proxy's, where its field does not say so. */
+  /** Difference from kube-proxy, if it is not that of the field. */
   readonly meaning?: Meaning;
 }
 
-/** The field a flag sets; of one per mode, that of the default mode. Undefined for commands. */
+/** Returns the field that a flag sets; if there is one per mode, that of the default mode. Undefined for commands. */
 export function fieldOf({ target }: Pick<Flag, 'target'>): Field | undefined {
   switch (target.kind) {
     case 'field':
@@ -67,7 +67,7 @@ export function fieldOf({ target }: Pick<Flag, 'target'>): Field | undefined {
   }
 }
 
-/** A flag means what its field means, unless it says otherwise itself. */
+/** Returns the meaning of a flag: its own, or that of its field. */
 export function meaningOf(flag: Flag): Meaning {
   if (flag.target.kind === 'nothing') return flag.target.meaning;
   return flag.meaning ?? fieldOf(flag)?.meaning ?? same;

@@ -12,8 +12,8 @@ export function helpText(): string {
   });
   return `usage: switchyard-agent [FLAGS]
 
-Keeps the Service dataplane of this node equal to what the cluster asks, in place of kube-proxy, whose flags and
-configuration file it takes. docs/generated/flags.md and config.md say what each of them means here.
+Programs the Service dataplane of this node in place of kube-proxy, and accepts kube-proxy's flags and configuration
+file. docs/generated/flags.md and config.md describe their meaning here.
 
 ${groups.join('\n')}`;
 }

@@ -72,7 +72,7 @@ describe('the table of flags', () => {
     },
   );
 
-  test('all of ours are one group, and nothing else begins like them', () => {
+  test('all flags of Switchyard are one group, and no other flag has their prefix', () => {
     const ours = flags.filter(({ group }) => group === 'Switchyard').map(({ name }) => name);
     expect(ours).toEqual(flags.map(({ name }) => name).filter((name) => name.startsWith('switchyard-')));
   });

@@ -15,7 +15,7 @@ export interface GivenFlag {
 /** Flags that were given, by name. */
 export type FlagValues = ReadonlyMap<string, GivenFlag>;
 
-/** Flags of klog that Kubernetes removed in 1.26; kube-proxy refuses them, and so does this agent, by name. */
+/** Flags of klog that Kubernetes removed in 1.26. kube-proxy refuses them, and so does this agent, with a hint. */
 export const removedFlags: readonly string[] = [
   'add-dir-header',
   'alsologtostderr',
@@ -33,8 +33,8 @@ export const removedFlags: readonly string[] = [
 const shortNames: Readonly<Record<string, string>> = { v: 'v', h: 'help' };
 
 /**
- * Reads flags as Go's pflag: `--flag=value`, `--flag value`, `--switch`, `-v 4`, `-v4`, underscores for dashes. The last
- * one wins; gates add up. Throws one `ConfigError` for everything that is wrong.
+ * Parses flags as Go's pflag: `--flag=value`, `--flag value`, `--switch`, `-v 4`, `-v4`, underscores for dashes. The last
+ * value counts; gates add up. Throws one `ConfigError` with all faults.
  */
 export function parseFlags(args: readonly string[]): FlagValues {
   const texts = new Map<Flag, string[]>();
@@ -59,7 +59,7 @@ export function parseFlags(args: readonly string[]): FlagValues {
   return values;
 }
 
-/** A flag with its text; or what is wrong. Takes the next argument too if it is the value. */
+/** Returns a flag with its text, or a fault. Also takes the next argument if it is the value. */
 function readArgument(
   arg: string,
   rest: string[],
@@ -80,7 +80,7 @@ function readArgument(
   return value === undefined ? `${written} needs a value: ${flag.value}` : { flag, text: value };
 }
 
-/** `written` is the flag as it stands there, without the value. */
+/** Splits an argument; `written` is the flag as given, without the value. */
 function split(arg: string): { readonly written: string; readonly name: string; readonly text: string | undefined } {
   const [, written = '', text] = /^([^=]*)(?:=(.*))?$/s.exec(arg) ?? [];
   if (written.startsWith('--')) return { written, name: written.slice(2).replaceAll('_', '-'), text };

@@ -3,7 +3,7 @@ import { better, fieldAt, ignored, type Meaning } from '../schema/field.ts';
 import { kubeProxySchema } from '../schema/kube-proxy-fields.ts';
 import { fieldOf, type Flag, type FlagGroup, type FlagTarget } from './flag.ts';
 
-/** A flag but for what its group says. */
+/** A flag without the attributes of its group. */
 type Row = Omit<Flag, 'group' | 'isKeptWithFile'>;
 type Rest = Pick<Flag, 'value' | 'bare' | 'deprecated' | 'meaning'>;
 
@@ -26,7 +26,7 @@ const usualValues: Readonly<Partial<Record<Flag['type'], string>>> = {
   number: 'N',
 };
 
-/** A flag of a field, by default with the field's type and help. */
+/** Defines a flag that sets a field; by default it has the field's type and help. */
 const setting = (name: string, to: string | FlagTarget, rest?: Rest & Partial<Pick<Flag, 'help'>>): Row => {
   const target = typeof to === 'string' ? targetOf(to) : to;
   const field = fieldOf({ target });
@@ -45,7 +45,7 @@ const commands = flagsOf('Configuration files and what to do', true, [
   command(
     'config',
     'text',
-    'configuration file (KubeProxyConfiguration); most other flags are then ignored, and named in the log',
+    'configuration file (KubeProxyConfiguration); most other flags are then ignored and listed in the log',
     {
       value: 'FILE',
       meaning: better(
@@ -59,27 +59,31 @@ const commands = flagsOf('Configuration files and what to do', true, [
   }),
   setting('hostname-override', 'hostnameOverride', {
     value: 'NAME',
-    help: 'name of our Node (default: the host name in lower case)',
+    help: 'name of the Node (default: the host name in lower case)',
   }),
-  command('master', 'text', "the API server's URL, in place of the kubeconfig's", { value: 'URL' }),
-  command('init-only', 'boolean', 'do what needs full privileges, and exit; CAP_NET_ADMIN is then enough to run'),
-  command('cleanup', 'boolean', 'remove everything this agent left in the kernel, and exit', {
+  command('master', 'text', 'URL of the API server; overrides the kubeconfig', { value: 'URL' }),
+  command(
+    'init-only',
+    'boolean',
+    'apply the settings that need full privileges, and exit; afterwards CAP_NET_ADMIN suffices',
+  ),
+  command('cleanup', 'boolean', 'remove all kernel state of this agent, and exit', {
     meaning: different("removes the agent's objects; kube-proxy's with --switchyard-cleanup-kube-proxy"),
   }),
-  command('version', 'text', 'print the version, and exit; --version=raw for all that is known, as JSON', {
+  command('version', 'text', 'print the version, and exit; --version=raw prints details as JSON', {
     meaning: different('prints the name and version of the agent, not those of Kubernetes'),
     bare: 'true',
   }),
-  command('help', 'boolean', 'print this, and exit'),
+  command('help', 'boolean', 'print this help, and exit'),
 ]);
 
-/** Flags of klog and component-base. They win over the file. */
+/** Flags of klog and component-base. They take precedence over the file. */
 const logging = flagsOf('Logging', true, [
   setting('v', 'logging.verbosity', { value: 'LEVEL' }),
-  setting('vmodule', 'logging.vmodule', { value: 'PATTERN=N,...', help: 'level of single source files' }),
+  setting('vmodule', 'logging.vmodule', { value: 'PATTERN=N,...', help: 'verbosity per source file' }),
   setting('logging-format', 'logging.format', {
     value: 'text|json',
-    help: 'lines as klog writes them, or one JSON object per line',
+    help: 'klog lines, or one JSON object per line',
   }),
   setting('log-flush-frequency', 'logging.flushFrequency'),
   ...['text', 'json'].flatMap((format) => [
@@ -95,7 +99,7 @@ const api = flagsOf('API server', false, [
   }),
   setting('kube-api-content-type', 'clientConnection.contentType', { value: 'TYPE' }),
   setting('kube-api-qps', 'clientConnection.qps', { help: 'requests per second' }),
-  setting('kube-api-burst', 'clientConnection.burst', { help: 'requests that may exceed it for a moment' }),
+  setting('kube-api-burst', 'clientConnection.burst', { help: 'maximum burst above --kube-api-qps' }),
   setting('config-sync-period', 'configSyncPeriod'),
   setting('feature-gates', 'featureGates', { value: 'NAME=BOOL,...', help: 'feature gates' }),
 ]);
@@ -103,21 +107,21 @@ const api = flagsOf('API server', false, [
 const servers = flagsOf('Servers', false, [
   setting('bind-address', 'bindAddress', {
     value: 'IP',
-    help: "overrides the Node's primary address; nothing is bound to it",
+    help: "overrides the Node's primary address; no server binds to it",
   }),
   setting('healthz-bind-address', 'healthzBindAddress', {
     value: 'IP[:PORT]',
-    help: "where /healthz and /livez answer; '' for nowhere",
+    help: "address of /healthz and /livez; '' for none",
   }),
   setting('metrics-bind-address', 'metricsBindAddress', {
     value: 'IP[:PORT]',
-    help: "where /metrics answers; '' for nowhere",
+    help: "address of /metrics; '' for none",
   }),
-  setting('bind-address-hard-fail', 'bindAddressHardFail', { help: 'end when a server cannot listen' }),
+  setting('bind-address-hard-fail', 'bindAddressHardFail', { help: 'end the process if a server cannot listen' }),
   setting('profiling', 'enableProfiling'),
   setting('show-hidden-metrics-for-version', 'showHiddenMetricsForVersion', {
     value: 'VERSION',
-    help: 'show metrics hidden since a version',
+    help: 'show metrics that are hidden since this version',
   }),
   command('healthz-port', 'integer', 'port of a --healthz-bind-address without one; 0 for no server', {
     value: 'PORT',
@@ -134,17 +138,17 @@ const mode = flagsOf('Mode', false, [
   setting('proxy-mode', 'mode', { value: 'MODE' }),
   setting('masquerade-all', ofMode('masqueradeAll')),
   setting('iptables-sync-period', ofMode('syncPeriod'), {
-    help: 'longest wait before a retry, in the other modes too',
+    help: 'maximum interval between retries, in all modes',
   }),
   setting('iptables-min-sync-period', ofMode('minSyncPeriod'), {
-    help: 'least time between two applies; in the other modes too, but without a default',
+    help: 'minimum interval between two applies, in all modes; the default is for iptables only',
     meaning: better("in the other modes unset is the dataplane's own minimum, some milliseconds"),
   }),
   setting('iptables-masquerade-bit', 'iptables.masqueradeBit', { value: 'BIT', help: 'bit of the packet mark' }),
   setting('iptables-localhost-nodeports', 'iptables.localhostNodePorts', { help: 'NodePorts answer on 127.0.0.1' }),
   setting('ipvs-sync-period', 'ipvs.syncPeriod'),
   setting('ipvs-min-sync-period', 'ipvs.minSyncPeriod'),
-  setting('ipvs-scheduler', 'ipvs.scheduler', { value: 'NAME', help: 'how an endpoint is chosen' }),
+  setting('ipvs-scheduler', 'ipvs.scheduler', { value: 'NAME', help: 'scheduler of ipvs' }),
   setting('ipvs-exclude-cidrs', 'ipvs.excludeCIDRs', { value: 'CIDR,...' }),
   setting('ipvs-strict-arp', 'ipvs.strictARP'),
   setting('ipvs-tcp-timeout', 'ipvs.tcpTimeout'),
@@ -154,93 +158,103 @@ const mode = flagsOf('Mode', false, [
 
 const traffic = flagsOf('Traffic', false, [
   setting('detect-local-mode', 'detectLocalMode', { value: 'MODE' }),
-  setting('cluster-cidr', 'clusterCIDR', { value: 'CIDR[,CIDR]', help: 'where pods are, one range per IP family' }),
+  setting('cluster-cidr', 'clusterCIDR', {
+    value: 'CIDR[,CIDR]',
+    help: 'CIDRs of the pods of the cluster, one per IP family',
+  }),
   setting('pod-bridge-interface', 'detectLocal.bridgeInterface', {
     value: 'NAME',
-    help: 'bridge by which pods are reached',
+    help: 'name of the bridge of the pods',
   }),
   setting('pod-interface-name-prefix', 'detectLocal.interfaceNamePrefix', {
     value: 'PREFIX',
-    help: "how names of pods' interfaces begin",
+    help: "prefix of the names of the pods' interfaces",
   }),
   setting('nodeport-addresses', 'nodePortAddresses', {
     value: 'CIDR,...',
-    help: "where NodePorts answer: CIDRs and the keywords 'primary', 'localhost' and 'all'",
+    help: "addresses on which NodePorts answer: CIDRs and the keywords 'primary', 'localhost' and 'all'",
   }),
 ]);
 
 const kernel = flagsOf('Kernel', false, [
-  setting('oom-score-adj', 'oomScoreAdj', { help: 'how late the kernel kills this process, -1000 to 1000' }),
+  setting('oom-score-adj', 'oomScoreAdj', { help: 'oom_score_adj of the process, -1000 to 1000' }),
   setting('conntrack-max-per-core', 'conntrack.maxPerCore', {
-    help: 'connections tracked per CPU core; 0 leaves the limit alone',
+    help: 'maximum number of tracked connections per CPU core; 0 keeps the limit',
   }),
   setting('conntrack-min', 'conntrack.min'),
   setting('conntrack-tcp-timeout-established', 'conntrack.tcpEstablishedTimeout', {
-    help: 'idle time of an established TCP connection',
+    help: 'idle timeout of established TCP connections',
   }),
   setting('conntrack-tcp-timeout-close-wait', 'conntrack.tcpCloseWaitTimeout', {
-    help: 'idle time of a TCP connection in CLOSE_WAIT',
+    help: 'idle timeout of TCP connections in CLOSE_WAIT',
   }),
-  setting('conntrack-tcp-be-liberal', 'conntrack.tcpBeLiberal', { help: 'TCP packets outside the window are valid' }),
-  setting('conntrack-udp-timeout', 'conntrack.udpTimeout', { help: 'idle time of a UDP flow without an answer' }),
+  setting('conntrack-tcp-be-liberal', 'conntrack.tcpBeLiberal', {
+    help: 'treat TCP packets outside the window as valid',
+  }),
+  setting('conntrack-udp-timeout', 'conntrack.udpTimeout', { help: 'idle timeout of UDP flows without a reply' }),
   setting('conntrack-udp-timeout-stream', 'conntrack.udpStreamTimeout', {
-    help: 'idle time of a UDP flow with answers',
+    help: 'idle timeout of UDP flows with replies',
   }),
 ]);
 
-/** Flags that kube-proxy has because libraries bring them. */
+/** Flags that kube-proxy inherits from libraries. */
 const inherited = flagsOf('Inherited', false, [
-  { ...command('boot-id-file', 'text', 'where the boot id may be read', { value: 'FILE,...' }), target: nothing },
-  { ...command('machine-id-file', 'text', 'where the machine id may be read', { value: 'FILE,...' }), target: nothing },
+  { ...command('boot-id-file', 'text', 'files with the boot id', { value: 'FILE,...' }), target: nothing },
+  { ...command('machine-id-file', 'text', 'files with the machine id', { value: 'FILE,...' }), target: nothing },
 ]);
 
 const ours = flagsOf('Switchyard', true, [
-  command('switchyard-config', 'text', 'our own configuration file (SwitchyardConfiguration); flags win over it', {
-    value: 'FILE',
-  }),
+  command(
+    'switchyard-config',
+    'text',
+    'configuration file of Switchyard (SwitchyardConfiguration); flags take precedence',
+    {
+      value: 'FILE',
+    },
+  ),
   setting('switchyard-manifests', 'manifests', {
     value: 'DIR',
-    help: 'follow YAML and JSON files in a folder instead of an API server',
+    help: 'watch YAML and JSON files in a directory instead of an API server',
   }),
   setting('switchyard-nft-transport', 'nftTransport', {
     value: 'netlink|cli',
-    help: 'accepted for manifests of earlier releases, without effect: everything goes over netlink',
+    help: 'for manifests of earlier releases: the agent always uses netlink',
   }),
   setting('switchyard-iptables-variant', 'iptablesVariant', {
     value: 'auto|nft|legacy',
-    help: "which of the kernel's two iptables gets the rules, in the iptables mode; auto: the one in use",
+    help: 'iptables variant that the iptables mode programs; auto: the one in use',
   }),
   setting('switchyard-ebpf-cgroup', 'ebpf.cgroup', {
     value: 'DIR',
-    help: "cgroup whose processes' sockets the ebpf mode serves (default: the root)",
+    help: 'ebpf mode: cgroup; the sockets of its processes are served (default: the root)',
   }),
   setting('switchyard-ebpf-bpffs', 'ebpf.bpffs', {
     value: 'DIR',
-    help: 'where bpffs is, or is to be mounted, in the ebpf mode',
+    help: 'ebpf mode: mount point of bpffs; mounted if missing',
   }),
   setting('switchyard-ebpf-interfaces', 'ebpf.interfaces', {
     value: 'PATTERN,...',
-    help: 'devices on which clients from outside arrive, such as eth0,bond*; default: every device',
+    help: 'ebpf mode: devices that receive traffic from outside, such as eth0,bond*; default: all',
   }),
   setting('switchyard-ebpf-north-south', 'ebpf.northSouth', {
     value: 'auto|tc|nftables',
-    help: 'who forwards what comes from outside, in the ebpf mode: programs (tc) or rules',
+    help: 'ebpf mode: dataplane of traffic from outside: programs (tc) or rules (nftables)',
   }),
   setting('switchyard-ebpf-socket-lb', 'ebpf.socketLB', {
     value: 'all|host',
-    help: 'whose sockets the ebpf mode serves: all, or only those of the host network',
+    help: 'ebpf mode: sockets that are served: all, or only those of the host network',
   }),
   setting('switchyard-terminating-fallback', 'terminatingFallback', {
     value: 'on|off',
-    help: 'off: never send to terminating endpoints, as Kubernetes up to 1.25',
+    help: 'off: never use terminating endpoints, as Kubernetes up to 1.25',
   }),
   setting('switchyard-kube-proxy-rules', 'kubeProxyRules', {
     value: 'remove|keep',
-    help: 'what a stopped kube-proxy left in the kernel',
+    help: 'rules that a stopped kube-proxy left in the kernel',
   }),
   setting('switchyard-service-metrics', 'serviceMetrics.enabled'),
   setting('switchyard-service-metrics-limit', 'serviceMetrics.limit'),
-  command('switchyard-dump', 'boolean', 'print what is in the kernel, and exit'),
+  command('switchyard-dump', 'boolean', 'print the kernel state of this agent, and exit'),
   command('switchyard-cleanup-kube-proxy', 'boolean', "with --cleanup: remove kube-proxy's own objects too"),
 ]);
 

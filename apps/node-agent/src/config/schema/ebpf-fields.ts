@@ -1,35 +1,35 @@
 import { absolutePath, interfacePatterns, oneOf } from './checks.ts';
 import { type Field, fieldsOf } from './field.ts';
 
-/** What the ebpf mode reads besides what all modes do. kube-proxy's file has no place for it. */
+/** Fields of the ebpf mode only. kube-proxy's file has none for it. */
 export const ebpfFields: readonly Field[] = fieldsOf({ modes: 'ebpf', change: 'restart', isAlwaysChecked: true }, [
   [
     'ebpf.cgroup',
     'text',
     '',
-    "directory of cgroup2 whose processes' sockets are served; empty: the root of the cgroup2 mount",
+    'cgroup2 directory; the sockets of its processes are served; empty: the root of the cgroup2 mount',
     { check: (value) => (value === '' ? undefined : absolutePath(value)) },
   ],
-  ['ebpf.bpffs', 'text', '/sys/fs/bpf', 'where bpffs is, or is to be mounted', { check: absolutePath }],
+  ['ebpf.bpffs', 'text', '/sys/fs/bpf', 'mount point of bpffs; mounted if missing', { check: absolutePath }],
   [
     'ebpf.interfaces',
     'list',
     [],
-    'names of devices on which clients from outside arrive, * for any text; nothing: all with a global address that lead to no pod',
+    'network devices that receive traffic from outside the node, * for any text; empty: all with a global address that lead to no pod',
     { check: interfacePatterns },
   ],
   [
     'ebpf.northSouth',
     'text',
     'auto',
-    'who forwards what comes from outside: tc (programs), nftables (rules), or auto, programs where the kernel can',
+    'dataplane of traffic from outside the node: tc (programs), nftables (rules), or auto (programs if the kernel supports them)',
     { check: oneOf('auto', 'tc', 'nftables') },
   ],
   [
     'ebpf.socketLB',
     'text',
     'all',
-    'whose sockets are served: all, or host, those of the host network namespace alone; rules carry the others',
+    'sockets that are served: all, or host (only those of the host network namespace; rules serve the others)',
     { check: oneOf('all', 'host') },
   ],
 ]);

@@ -29,19 +29,19 @@ export type FieldType =
   | 'gates'
   | 'vmodule';
 
-/** What a setting means here, next to kube-proxy. */
+/** Meaning of a setting here compared with kube-proxy. */
 export type Meaning =
   | { readonly kind: 'same' }
-  /** Honoured, and more than that. */
+  /** Supported, with additional behaviour. */
   | { readonly kind: 'better'; readonly how: string }
-  /** Honoured, but not in every detail. */
+  /** Supported, but different in some details. */
   | { readonly kind: 'different'; readonly how: string }
   /** Accepted and checked, without effect. */
   | { readonly kind: 'ignored'; readonly why: string }
   /** Some values that kube-proxy takes are refused. */
   | { readonly kind: 'refused'; readonly why: string };
 
-/** What a change of the file does to the running process. `none`: the setting has no effect anyway. */
+/** Effect of a changed file on the running process. `none`: the setting has no effect. */
 export type ChangeClass = 'live' | 'restart' | 'none';
 
 /** One setting of a configuration file. */
@@ -49,7 +49,7 @@ export interface Field {
   /** As in the file: `conntrack.min`. */
   readonly path: string;
   readonly type: FieldType;
-  /** What counts when the field is missing, null, or the zero value of its type (but see `isZeroKept`). */
+  /** Default of a field that is missing, null, or the zero value of its type (but see `isZeroKept`). */
   readonly default: FieldValue;
   /** Zero and false are values of their own; only a missing or null field is unset. */
   readonly isZeroKept?: true;
@@ -63,11 +63,11 @@ export interface Field {
   readonly hasAddresses?: true;
   /** Checked in every mode, as kube-proxy does, also in those that do not read it. */
   readonly isAlwaysChecked?: true;
-  /** What is wrong with a value, as the end of "Invalid value: x: ...". Asked for values other than the default. */
+  /** Returns the fault of a value, as the end of "Invalid value: x: ...". Called for values other than the default. */
   readonly check?: (value: FieldValue) => string | undefined;
 }
 
-/** A field's own part, beside what it shares with its neighbours. */
+/** A field without the attributes that it shares with its group. */
 export type FieldRow = readonly [
   path: Field['path'],
   type: Field['type'],
@@ -76,7 +76,7 @@ export type FieldRow = readonly [
   rest?: Partial<Field>,
 ];
 
-/** Fields that share `common`, in the order of the rows; a row may say otherwise. A field without effect needs no restart. */
+/** Defines fields that share `common`, in the order of the rows; a row may override it. Fields without effect have the change class `none`. */
 export function fieldsOf(
   common: Pick<Field, 'modes' | 'change'> & Partial<Field>,
   rows: readonly FieldRow[],
@@ -95,12 +95,12 @@ export function ignored(why: string): Meaning {
   return { kind: 'ignored', why };
 }
 
-/** Honoured, and more than that. */
+/** Supported, with additional behaviour. */
 export function better(how: string): Meaning {
   return { kind: 'better', how };
 }
 
-/** Everything one kind of configuration file may say. */
+/** Fields of one kind of configuration file. */
 export interface Schema {
   readonly apiVersion: string;
   readonly kind: string;
@@ -119,7 +119,7 @@ export function fieldAt(schema: Schema, path: string): Field | undefined {
   return byPath.get(path);
 }
 
-/** Whether `value` is the zero value of Go for its type: nothing was said. */
+/** Whether `value` is Go's zero value of its type, which means unset. */
 export function isZero(value: FieldValue): boolean {
   if (value instanceof Map) return value.size === 0;
   if (Array.isArray(value)) return value.length === 0;

@@ -1,13 +1,13 @@
 import { between, notNegative, positive } from './checks.ts';
 import { better, type Field, fieldsOf } from './field.ts';
 
-/** What the iptables mode reads besides what all modes do. */
+/** Fields of the iptables mode only. */
 export const iptablesFields: readonly Field[] = fieldsOf({ modes: 'iptables', change: 'live' }, [
   [
     'iptables.masqueradeBit',
     'integer',
     14,
-    'bit of the packet mark that asks for masquerading',
+    'bit of the packet mark by which packets are masqueraded',
     { modes: 'iptables, ipvs', change: 'restart', isZeroKept: true, isAlwaysChecked: true, check: between(0, 31) },
   ],
   ['iptables.masqueradeAll', 'boolean', false, 'masquerade all traffic to cluster IPs', { modes: 'iptables, ipvs' }],
@@ -22,11 +22,11 @@ export const iptablesFields: readonly Field[] = fieldsOf({ modes: 'iptables', ch
     'iptables.syncPeriod',
     'duration',
     30_000,
-    'longest wait before a failed apply is tried again; /healthz fails when a change waits twice as long',
+    'maximum interval between retries of a failed apply; /healthz fails when a change waits twice as long',
     {
       meaning: better('the kernel is read back every hour; changes by other programs are reverted sooner'),
       check: positive,
     },
   ],
-  ['iptables.minSyncPeriod', 'duration', 1000, 'least time between two applies', { check: notNegative }],
+  ['iptables.minSyncPeriod', 'duration', 1000, 'minimum interval between two applies', { check: notNegative }],
 ]);

@@ -1,17 +1,20 @@
 import { type Field, fieldsOf, ignored } from './field.ts';
 
-/** Fields that no mode of ours reads. They are decoded and written out again; what they say is not checked. */
+/** Fields that no mode of this agent reads. They are decoded and written out again, but not checked. */
 export const otherModeFields: readonly Field[] = [
-  ...fieldsOf({ modes: 'ipvs', change: 'none', meaning: ignored('only the ipvs mode reads it, which is not here') }, [
-    ['ipvs.syncPeriod', 'duration', 30_000, 'longest time between two syncs'],
-    ['ipvs.minSyncPeriod', 'duration', 0, 'least time between two syncs'],
-    ['ipvs.scheduler', 'text', '', 'how an endpoint is chosen; empty: round robin'],
-    ['ipvs.excludeCIDRs', 'list', [], 'virtual servers that are left alone'],
-    ['ipvs.strictARP', 'boolean', false, 'no answers to ARP for addresses of kube-ipvs0'],
-    ['ipvs.tcpTimeout', 'duration', 0, 'idle time of a TCP connection'],
-    ['ipvs.tcpFinTimeout', 'duration', 0, 'idle time of a TCP connection after a FIN'],
-    ['ipvs.udpTimeout', 'duration', 0, 'idle time of a UDP flow'],
-  ]),
+  ...fieldsOf(
+    { modes: 'ipvs', change: 'none', meaning: ignored('only the ipvs mode reads it, which this agent does not have') },
+    [
+      ['ipvs.syncPeriod', 'duration', 30_000, 'maximum interval between two syncs'],
+      ['ipvs.minSyncPeriod', 'duration', 0, 'minimum interval between two syncs'],
+      ['ipvs.scheduler', 'text', '', 'scheduler of ipvs; empty: round robin'],
+      ['ipvs.excludeCIDRs', 'list', [], 'CIDRs whose virtual servers are not touched'],
+      ['ipvs.strictARP', 'boolean', false, 'do not answer ARP for addresses of kube-ipvs0'],
+      ['ipvs.tcpTimeout', 'duration', 0, 'idle timeout of TCP connections'],
+      ['ipvs.tcpFinTimeout', 'duration', 0, 'idle timeout of TCP connections after a FIN'],
+      ['ipvs.udpTimeout', 'duration', 0, 'idle timeout of UDP flows'],
+    ],
+  ),
   ...fieldsOf({ modes: 'Windows', change: 'none', meaning: ignored('only Windows reads it') }, [
     ['winkernel.networkName', 'text', '', 'HNS network'],
     ['winkernel.sourceVip', 'text', '', 'source address for NAT'],

@@ -11,14 +11,19 @@ const oneRequest = ignored('there is one list and one watch per resource to send
 const oneStream = ignored('every line goes to standard error');
 const unbuffered = ignored('lines are written at once, so none is lost when the process ends');
 
-/** The release before each of those whose configuration is accepted. */
+/** Accepts the releases before those whose configuration is accepted. */
 const hiddenMetrics = (value: FieldValue): string | undefined =>
   /^(1\.(2[5-9]|3[0-7]))?$/.test(String(value))
     ? undefined
     : 'must be a minor version from 1.25 to 1.37: the one before the Kubernetes that the file was written for';
 
 const connection: readonly FieldRow[] = [
-  ['clientConnection.kubeconfig', 'text', '', "kubeconfig file; empty, and no --master: the pod's service account"],
+  [
+    'clientConnection.kubeconfig',
+    'text',
+    '',
+    "kubeconfig file; if empty and without --master: the pod's service account",
+  ],
   ['clientConnection.acceptContentTypes', 'text', '', 'Accept header of requests', { meaning: jsonOnly }],
   [
     'clientConnection.contentType',
@@ -28,13 +33,7 @@ const connection: readonly FieldRow[] = [
     { meaning: jsonOnly },
   ],
   ['clientConnection.qps', 'number', 5, 'requests per second to the API server', { meaning: oneRequest }],
-  [
-    'clientConnection.burst',
-    'integer',
-    10,
-    'requests that may exceed qps for a moment',
-    { meaning: oneRequest, check: notNegative },
-  ],
+  ['clientConnection.burst', 'integer', 10, 'maximum burst above qps', { meaning: oneRequest, check: notNegative }],
 ];
 
 const logging: readonly FieldRow[] = [
@@ -51,19 +50,19 @@ const logging: readonly FieldRow[] = [
       check: oneOf('text', 'json'),
     },
   ],
-  ['logging.flushFrequency', 'nanoseconds', 5 * second, 'time between flushes of the log', { meaning: unbuffered }],
+  ['logging.flushFrequency', 'nanoseconds', 5 * second, 'interval between flushes of the log', { meaning: unbuffered }],
   [
     'logging.verbosity',
     'integer',
     0,
-    'level of detail: from 4 on each Service, from 6 on each transaction',
+    'verbosity: from 4 on, each Service is logged; from 6 on, each transaction',
     { change: 'live', check: between(0, 2 ** 31 - 1) },
   ],
   [
     'logging.vmodule',
     'vmodule',
     [],
-    'verbosity of single source files',
+    'verbosity per source file',
     { meaning: ignored('patterns name Go source files, of which there are none'), check: fileRules },
   ],
   ...(['text', 'json'] as const).flatMap((format): readonly FieldRow[] => [
@@ -71,10 +70,16 @@ const logging: readonly FieldRow[] = [
       `logging.options.${format}.splitStream`,
       'boolean',
       false,
-      'errors to standard error, all else to standard output',
+      'write errors to standard error and all other messages to standard output',
       { meaning: oneStream },
     ],
-    [`logging.options.${format}.infoBufferSize`, 'quantity', '0', 'buffer of a split stream', { meaning: unbuffered }],
+    [
+      `logging.options.${format}.infoBufferSize`,
+      'quantity',
+      '0',
+      'size of the buffer of a split stream',
+      { meaning: unbuffered },
+    ],
   ]),
 ];
 
@@ -83,27 +88,27 @@ const serving: readonly FieldRow[] = [
     'hostnameOverride',
     'text',
     '',
-    'name of our Node; empty: the host name in lower case. --hostname-override wins over it',
+    'name of the Node; empty: the host name in lower case. --hostname-override takes precedence',
   ],
   [
     'bindAddress',
     'text',
     '0.0.0.0',
-    "overrides the Node's primary address and with it the primary IP family; nothing is bound to it",
+    "overrides the Node's primary address and primary IP family; no server binds to it",
     { hasAddresses: true, check: ipAddress },
   ],
   [
     'healthzBindAddress',
     'text',
     '0.0.0.0:10256',
-    '`/healthz` and `/livez`; a bare IP address gets port 10256; [::]:10256 if bindAddress is IPv6',
+    'address of `/healthz` and `/livez`; a bare IP address gets port 10256; [::]:10256 if bindAddress is IPv6',
     { hasAddresses: true, check: bindAddress },
   ],
   [
     'metricsBindAddress',
     'text',
     '127.0.0.1:10249',
-    '`/metrics`, `/configz`, ...; a bare IP address gets port 10249; [::1]:10249 if bindAddress is IPv6',
+    'address of `/metrics`, `/configz` and others; a bare IP address gets port 10249; [::1]:10249 if bindAddress is IPv6',
     {
       meaning: better(
         'an empty flag turns the server off; kube-proxy refuses it, though its help in 1.36 says otherwise',
@@ -116,27 +121,27 @@ const serving: readonly FieldRow[] = [
     'bindAddressHardFail',
     'boolean',
     false,
-    'a server that cannot listen ends the process; otherwise it tries again every 5 s',
+    'end the process if a server cannot listen; otherwise it retries every 5 s',
   ],
-  ['enableProfiling', 'boolean', false, 'profiling endpoints on the metrics server'],
+  ['enableProfiling', 'boolean', false, 'serve profiling endpoints on the metrics server'],
   [
     'showHiddenMetricsForVersion',
     'text',
     '',
-    'show metrics hidden since a version; the agent hides none',
+    'show metrics that are hidden since this version; the agent hides none',
     { meaning: ignored('no metric is hidden'), check: hiddenMetrics },
   ],
   [
     'featureGates',
     'gates',
     noGates,
-    'feature gates by name; an unknown one, or a locked one against its lock, is ignored with a warning',
+    'feature gates by name; unknown gates, and other values for locked gates, are ignored with a warning',
   ],
   [
     'configSyncPeriod',
     'duration',
     15 * minute,
-    'how often the cached objects are handled again',
+    'interval at which cached objects are processed again',
     {
       meaning: ignored('kube-proxy handles its cache again at this interval; the agent does not need that'),
       check: positive,

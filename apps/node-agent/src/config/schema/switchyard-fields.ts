@@ -3,7 +3,7 @@ import { ebpfFields } from './ebpf-fields.ts';
 import { type Field, fieldsOf, ignored, type Schema } from './field.ts';
 
 const ofModes = fieldsOf({ modes: 'all', change: 'restart' }, [
-  ['manifests', 'text', '', 'folder with YAML and JSON files to follow instead of an API server'],
+  ['manifests', 'text', '', 'directory with YAML and JSON files, watched instead of an API server'],
   [
     'nftTransport',
     'text',
@@ -20,7 +20,7 @@ const ofModes = fieldsOf({ modes: 'all', change: 'restart' }, [
     'iptablesVariant',
     'text',
     'auto',
-    "which of the kernel's two iptables gets the rules: nft, legacy, or auto, the one that the kubelet and others use",
+    'iptables variant to program: nft, legacy, or auto (the one that the kubelet and others use)',
     { modes: 'iptables', isAlwaysChecked: true, check: oneOf('auto', 'nft', 'legacy') },
   ],
 ]);
@@ -30,22 +30,22 @@ const ofAllModes = fieldsOf({ modes: 'all', change: 'live' }, [
     'terminatingFallback',
     'text',
     'on',
-    'off: never send to terminating endpoints, as Kubernetes up to 1.25; for experiments',
+    'off: never use terminating endpoints, as Kubernetes up to 1.25; for experiments',
     { check: oneOf('on', 'off') },
   ],
   [
     'kubeProxyRules',
     'text',
     'remove',
-    'what a stopped kube-proxy left in the kernel: remove it once ours is in place, or keep it',
+    'rules that a stopped kube-proxy left: remove them once the rules of the agent are in place, or keep them',
     { change: 'restart', check: oneOf('remove', 'keep') },
   ],
-  ['serviceMetrics.enabled', 'boolean', true, 'metrics of single Services', { isZeroKept: true }],
+  ['serviceMetrics.enabled', 'boolean', true, 'export metrics per Service', { isZeroKept: true }],
   [
     'serviceMetrics.limit',
     'integer',
     1000,
-    'how many Service ports of a family have metrics of their own at most',
+    'maximum number of Service ports per IP family with their own metrics',
     { check: positive },
   ],
 ]);

@@ -69,7 +69,7 @@ export function tableOfFamily(ipFamily: IpFamily, more: Parameters<typeof tableO
   });
 }
 
-/** What a test may choose. */
+/** Options of a test. */
 export interface DebugBenchOptions {
   /** Default: nftables. */
   readonly mode?: string;

@@ -1,7 +1,7 @@
 import { noopMetrics, UsageError } from '@switchyard/core';
 import type { MetricsPage, MetricsText } from '../metrics-page.ts';
 
-/** The whole body, for whoever has no use for pieces. */
+/** Returns the whole body of a page. */
 export async function joinPieces({ pieces }: MetricsText): Promise<string> {
   let body = '';
   for await (const piece of pieces) body += piece;

@@ -3,14 +3,14 @@ import type { Rendered } from './rendered.ts';
 
 // Plays the DaemonSet controller and kubelet for one DaemonSet on one node: a changed template replaces what runs there.
 
-/** What runs on the node for one template. */
+/** Pods on the node for one template. */
 export interface PlayedPod {
   /** Resolves when it is ready; rejects when it never will be. */
   readonly ready: Promise<void>;
   stop(): Promise<void>;
 }
 
-/** What to play. */
+/** DaemonSet to run. */
 export interface PlayerOptions {
   /** The API server's URL. */
   readonly url: string;

@@ -2,7 +2,7 @@ import { execFile, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
-/** What a command line left. */
+/** Result of a command line. */
 export interface ShellResult {
   readonly exitCode: number | null;
   /** Both streams, as a terminal shows them. */

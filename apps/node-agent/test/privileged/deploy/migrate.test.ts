@@ -49,7 +49,7 @@ async function readinessOf({ readinessProbe: probe }: Rendered, { ended }: LabPr
   await Promise.race([until(async () => (await bench.health()) === 200), end]);
 }
 
-/** What the agents said, for whoever reads of failed calls. */
+/** Logs of the agents, printed with failed calls. */
 async function logs(): Promise<string> {
   return (await Promise.all(agents.map(logOf))).join('\n');
 }

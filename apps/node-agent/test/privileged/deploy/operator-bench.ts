@@ -20,13 +20,13 @@ import type { Rendered } from './rendered.ts';
 
 const kubeadm = fileURLToPath(new URL('kubeadm.yaml', import.meta.url));
 
-/** What a load of calls left. */
+/** Result of a load of calls. */
 export interface Calls {
   readonly count: number;
   readonly failures: readonly FailedCall[];
 }
 
-/** A call that nobody answered, and when it ended, as the logs write it. */
+/** A failed call and the time of its end, in the format of the logs. */
 export type FailedCall = ProbeResult & { readonly at: string };
 
 /** A cluster of one node with a Service of one pod, a pod that calls it, and an operator with kubectl. */
@@ -36,11 +36,11 @@ export interface OperatorBench extends AsyncDisposable {
   readonly service: OldService;
   /** kubeadm's manifest of kube-proxy, with this cluster's API server. */
   readonly kubeadmFile: string;
-  /** What the command lines print, typed with the checkout's `deploy` at hand; a failing one throws with it. */
+  /** Output of the command lines, typed with the checkout's `deploy` at hand; a failing one throws with it. */
   operator(commands: string, editor?: string): Promise<string>;
-  /** What a pod on the node finds in its volumes now: the ConfigMap kube-proxy. */
+  /** Contents of the volumes of a pod on the node: the ConfigMap kube-proxy. */
   podFiles(): Promise<PodFiles>;
-  /** Status of the node's /healthz; undefined when nobody answers. */
+  /** Status of the node's /healthz; undefined without an answer. */
   health(): Promise<number | undefined>;
   call(): Promise<ProbeResult>;
   /** Calls the Service every 20 ms while `work` runs. */
@@ -98,8 +98,8 @@ export async function startOperatorBench(name: string, signal: AbortSignal): Pro
 }
 
 /**
- * The endpoint is one that is ready, as kube-proxy's rules have it: until one is, the agent refuses what comes for the
- * Service. The app is asked so late that whoever does not wait for that fails each time, not now and then.
+ * Waits for a ready endpoint, as kube-proxy's rules require: until then the agent rejects packets to the Service. The app
+ * becomes ready late, so that a test that does not wait fails each time.
  */
 async function startService({ api }: LabCluster, signal: AbortSignal): Promise<OldService> {
   const { deployment, service } = zeroapp({ port: 8080, delayShutdown: 0, terminationGracePeriod: 1, readyAfter: 2 });
@@ -137,7 +137,7 @@ async function callsDuring(call: () => Promise<ProbeResult>, work: () => Promise
   return { count, failures };
 }
 
-/** What a process of a container wrote. With --config it is kube-proxy's format: text. */
+/** Output of a process of a container. With --config it is kube-proxy's format: text. */
 export function logOf(process: LabProcess): Promise<string> {
   return readFile(process.logFile, 'utf8');
 }

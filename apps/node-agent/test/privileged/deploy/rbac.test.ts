@@ -23,7 +23,7 @@ const { signal } = new AbortController();
 const user = 'system:serviceaccount:kube-system:switchyard';
 const token = 'token-of-the-service-account';
 
-/** What ClusterRole system:node-proxier grants in Kubernetes 1.36, which kubeadm's kube-proxy runs with. */
+/** Rights that ClusterRole system:node-proxier grants in Kubernetes 1.36, which kubeadm's kube-proxy runs with. */
 const nodeProxier: readonly PolicyRule[] = [
   { verbs: ['list', 'watch'], apiGroups: [''], resources: ['services', 'endpoints'] },
   { verbs: ['get', 'list', 'watch'], apiGroups: [''], resources: ['nodes'] },
@@ -66,7 +66,7 @@ function start(): LabProcess {
   return agent;
 }
 
-/** What was asked for, each once, as `verb resource.group`; a document by its path. */
+/** Requests, each once, as `verb resource.group`; a document by its path. */
 function asked(): readonly string[] {
   return [...new Set(entries.map(({ request }) => `${request.verb} ${placeOf(request)}`))].toSorted();
 }
@@ -86,7 +86,7 @@ describe('an agent with the rights of the ClusterRole', () => {
     using _old = cluster.server.faults.inject({ kind: 'status', status: 400, body: '{}' }, streaming);
     const second = start();
     await waitForAgents(cluster.lab, [second], signal);
-    // Somebody removes our rules, again and again: that is an Event, and then a series.
+    // Repeated removal of the rules causes an Event, and then a series.
     await until(async () => {
       await node.run('nft', ['flush', 'ruleset']);
       await sleep(500);
@@ -106,7 +106,7 @@ describe('an agent with the rights of the ClusterRole', () => {
     expect(rights.filter((right) => !asked().includes(right))).toEqual([]);
   });
 
-  test('asks for nothing that kubeadm does not grant to kube-proxy, so an image swap needs no new right', () => {
+  test('requests only what kubeadm grants to kube-proxy, so an image swap needs no new right', () => {
     expect(entries.length).toBeGreaterThan(0);
     const missing = entries.filter(({ request }) => !nodeProxier.some((rule) => isGranted(rule, request)));
     expect(missing.map(({ request }) => request)).toEqual([]);

@@ -29,7 +29,7 @@ beforeAll(async () => {
       LD_PRELOAD: `${root}/usr/lib/${architecture}-linux-gnu/faketime/libfaketimeMT.so.1`,
       FAKETIME_TIMESTAMP_FILE: offsetFile,
       FAKETIME_NO_CACHE: '1',
-      FAKETIME_DONT_FAKE_MONOTONIC: '1', // as in the kernel: whoever sets the time moves CLOCK_REALTIME alone
+      FAKETIME_DONT_FAKE_MONOTONIC: '1', // as in the kernel: setting the time changes CLOCK_REALTIME alone
     },
   });
 });

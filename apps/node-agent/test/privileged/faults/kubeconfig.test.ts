@@ -111,8 +111,8 @@ async function expectItToRecover(): Promise<void> {
   await lab.agents[0].stop();
 }
 
-describe('an API server that refuses is asked again, at growing intervals; the rules of the last run go on', () => {
-  test('a port where nobody listens, until somebody does', async () => {
+describe('a refused API server is retried at growing intervals; the rules of the last run stay', () => {
+  test('a port without a listener, until there is one', async () => {
     await lab.underLoad(async () => {
       await watchItTry(await writeKubeconfig({ server: `http://${host}:6444` }), /ECONNREFUSED/);
       const { namespace } = lab.cluster.lab.apiServer;

@@ -103,7 +103,7 @@ test('a reader of the log that does not read, goes away and comes back costs no 
   expectUnbroken(parseLog(wholeLines(text).replace(/^.*\n/, '')));
 });
 
-/** What is in a pipe now; empty when nothing is, and when nobody writes. */
+/** Contents of a pipe now; empty without data or without a writer. */
 function readAll(pipe: number): string {
   const buffer = Buffer.alloc(100_000);
   try {

@@ -14,7 +14,7 @@ afterAll(async () => {
   await lab?.[Symbol.asyncDispose]();
 });
 
-/** Packets from and to the API server vanish: nobody is told, no connection ends. */
+/** Packets from and to the API server vanish: no error is sent, no connection ends. */
 async function cut(): Promise<void> {
   const { apiServer } = lab.cluster.lab;
   const chain = (hook: string): string => `chain ${hook} { type filter hook ${hook} priority 0; policy drop; }`;

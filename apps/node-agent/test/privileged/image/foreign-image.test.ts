@@ -118,7 +118,7 @@ test('the terms of what is in it are in the image: of Debian packages, of Node, 
   );
 });
 
-test('the agent starts there and tells its version', async () => {
+test('the agent starts there and prints its version', async () => {
   const version = await emulate('/usr/local/bin/node', '/usr/local/lib/switchyard/main.mjs', '--version');
   expect(version).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^switchyard-agent /) as string });
 });

@@ -62,7 +62,7 @@ async function createServices(): Promise<void> {
   const empty = { name: 'empty', namespace: 'default' };
   await cluster.api.create(
     apiResources.services,
-    { metadata: empty, spec: { selector: { app: 'nobody' }, ports: [{ name: 'http', port: 80 }] } },
+    { metadata: empty, spec: { selector: { app: 'none' }, ports: [{ name: 'http', port: 80 }] } },
     signal,
   );
   await cluster.api.create(apiResources.deployments, deployment, signal);
@@ -119,7 +119,7 @@ describe('the page', () => {
     });
   });
 
-  test('of health SLIs is read as well, once somebody asked for health', async () => {
+  test('of health SLIs is read as well, after a health request', async () => {
     expect(await get(node, 'http://127.0.0.1:10249/healthz')).toBe('ok');
     const text = await get(node, `${page}/slis`);
     expect(text).toContain('kubernetes_healthcheck{name="ping",type="healthz"} 1\n');
@@ -139,7 +139,7 @@ describe('the page', () => {
       /^# TYPE kubeproxy_proxy_livez counter$/m,
       /\n# EOF\n$/,
     ],
-  ])('comes as %s for those who ask for it', async (_, accept, line, end) => {
+  ])('comes as %s if accepted', async (_, accept, line, end) => {
     const text = await get(node, page, accept);
     expect(text).toMatch(line);
     expect(text).toMatch(end);
@@ -180,7 +180,7 @@ describe('what it says', () => {
     expect(await value('sum(switchyard_service_metrics_omitted)')).toBe(0);
   });
 
-  test.each(ipFamilies)('the restart of %s wrote nothing, and says how long nobody reconciled', async (family) => {
+  test.each(ipFamilies)('the restart of %s wrote nothing, and exports the age of the rules', async (family) => {
     expect(await value(`switchyard_adoption_writes{ip_family="${family}"}`)).toBe(0);
     const unreconciled = await value(`switchyard_unreconciled_seconds{ip_family="${family}"}`);
     expect(unreconciled).toBeGreaterThan(0);

@@ -7,7 +7,7 @@ import { until } from '../agent-log.ts';
 
 const run = promisify(execFile);
 
-/** What only Prometheus' web pages and its service need. */
+/** Files that only Prometheus' web pages and its service need. */
 const unneeded = [
   'adduser',
   'fonts-glyphicons-halflings',

@@ -10,7 +10,7 @@ test.each([
     'a histogram with its buckets',
     /\| `kubeproxy_network_programming_duration_seconds` \| histogram \(networkProgramming\) \|/,
   ],
-  ['a metric of ours', /\| `switchyard_drift_total` \| counter \| `ip_family`, `kind` \|/],
+  ['a metric of Switchyard', /\| `switchyard_drift_total` \| counter \| `ip_family`, `kind` \|/],
   ['what is refused, with the reason', /\| `go_\*` \| no Go runtime/],
   ['the mode of what only one has', /\| `kubeproxy_sync_proxy_rules_iptables_last` .* In the iptables mode only\./],
   [

@@ -42,8 +42,11 @@ test.each([...kubeProxySchema.fields, ...switchyardSchema.fields].map(({ path })
 );
 
 test.each([
-  ['a field without effect has its reason', /\| `nftables\.masqueradeBit` .* \| ignored: our rules need no bit/],
-  ['a field that is refused says which values', /\| `mode` .*\*\*partly refused\*\*: takes iptables \(default/],
+  [
+    'a field without effect has its reason',
+    /\| `nftables\.masqueradeBit` .* \| ignored: the rules of this mode use no bit/,
+  ],
+  ['a field that is refused says which values', /\| `mode` .*\*\*partly refused\*\*: accepts iptables \(default/],
   ['a field that applies at once says so', /\| `clusterCIDR` .* \| at once \|/],
   ['a field that needs a restart says so', /\| `oomScoreAdj` .* \| restart \|/],
   ['defaults are as in a file', /\| `conntrack\.tcpEstablishedTimeout` \| duration \| `24h0m0s` \|/],
