@@ -1,10 +1,10 @@
 import { type ApplyOutcome, type ApplyRequest, type DataplaneBackend, withFailed } from '@switchyard/core/engine';
 import { diffTables, type ForwardingTable, InvariantError, type ServicePortKey } from '@switchyard/core';
 
-/** More attempts than this are no bad luck at one failure in ten. */
+/** At a failure rate of one in ten, more attempts than this are not chance. */
 const maxAttempts = 60;
 
-/** What one table cost. */
+/** Cost of applying one table. */
 export interface Applied {
   /** Element writes of all attempts. */
   readonly writes: number;
@@ -21,7 +21,7 @@ export class TableApplier {
     this.#backend = backend;
   }
 
-  /** Resolves when the kernel has the table. Rejects with `InvariantError` if that does not come to pass. */
+  /** Resolves when the kernel has the table. Rejects with `InvariantError` after too many attempts. */
   async apply(table: ForwardingTable, signal: AbortSignal): Promise<Applied> {
     let writes = 0;
     for (let attempts = 1; attempts <= maxAttempts; attempts++) {

@@ -16,11 +16,11 @@ import { ScenarioTables } from './scenario-tables.ts';
 export interface ContractClause {
   /** Completes "a backend …". */
   readonly promise: string;
-  /** What the backend broke with the tables of one scenario; empty if nothing. Each call gets a kernel of its own. */
+  /** Violations of the backend with the tables of one scenario; empty if none. Each call gets its own kernel. */
   faults(subject: ContractSubject, signal: AbortSignal): Promise<readonly string[]>;
 }
 
-/** What a clause is tried on. */
+/** Backend and scenario that a clause checks. */
 export interface ContractSubject {
   readonly harness: BackendHarness;
   readonly scenario: Scenario;
@@ -74,7 +74,7 @@ function deltaEqualsFull(subject: ContractSubject, signal: AbortSignal): Promise
   return differencesAlong(subject, { tables: tablesOf(subject.scenario), when: 'after differences' }, signal);
 }
 
-/** Through all states to each of them and back, ending with nothing at all. */
+/** Goes through all states and back, and ends with an empty table. */
 function canonicalDump(subject: ContractSubject, signal: AbortSignal): Promise<readonly string[]> {
   const tables = tablesOf(subject.scenario);
   const [first] = tables;
@@ -106,7 +106,7 @@ async function differencesAlong(
   return faults;
 }
 
-/** Each cluster IP in turn is refused: whoever has it must be named, and everybody else must be there at once. */
+/** Refuses each cluster IP in turn: the backend must name its Service and apply all others at once. */
 async function partialFailure({ harness, scenario }: ContractSubject, signal: AbortSignal): Promise<readonly string[]> {
   const faults: string[] = [];
   for (const table of endsOf(tablesOf(scenario))) {
@@ -237,7 +237,7 @@ function split(
 
 const dumps = new WeakMap<BackendHarness, WeakMap<ForwardingTable, Promise<string>>>();
 
-/** What a new backend makes of a table in an empty kernel; remembered, because every clause asks for it. */
+/** Dump of a table that a new backend applied to an empty kernel; cached, because every clause needs it. */
 function dumpOfNew(harness: BackendHarness, table: ForwardingTable, signal: AbortSignal): Promise<string> {
   const known = dumps.get(harness) ?? new WeakMap<ForwardingTable, Promise<string>>();
   dumps.set(harness, known);
@@ -257,7 +257,7 @@ interface Reference {
   readonly table: ForwardingTable;
 }
 
-/** Where the kernel differs from one that a new backend wrote the table to; undefined if nowhere. */
+/** First difference from a kernel to which a new backend applied the table; undefined if none. */
 async function differenceFromNew(
   backend: DataplaneBackend,
   { harness, table }: Reference,
@@ -266,7 +266,7 @@ async function differenceFromNew(
   return firstDifference(await backend.dump(signal), await dumpOfNew(harness, table, signal));
 }
 
-/** What a new backend would have written of the table and is not there; more may be. */
+/** First line that a new backend would have written for the table and that is missing; additional lines are allowed. */
 async function missingBeside(
   backend: DataplaneBackend,
   { harness, table }: Reference,

@@ -6,19 +6,19 @@ import type { Observation } from './verdict.ts';
 export interface BackendHarness {
   /** The backend's name; golden files are called so. */
   readonly name: string;
-  /** Whose answers are expected of it. */
+  /** Traits that decide the expected results. */
   readonly dataplane: DataplaneTraits;
-  /** An empty kernel, shared by nobody. */
+  /** Creates an empty kernel that is not shared. */
   createKernel(): FakeKernel;
 }
 
-/** A kernel without packets: it takes what a backend writes, and can say what it would do with a packet. */
+/** A kernel without packets: it accepts the writes of a backend and predicts what it would do with a packet. */
 export interface FakeKernel {
   /** A new instance of the backend over this kernel, as a started agent opens it. */
   open(ipFamily: IpFamily, signal: AbortSignal): Promise<DataplaneBackend>;
   /**
-   * What would become of the first packet of a flow, over all random choices. `masquerade` speaks of the
-   * endpoints that are not the sender, or of the sender when there is no other. Throws if it depends on chance.
+   * Returns the outcome of the first packet of a flow, over all random choices. `masquerade` is that of the endpoints that are
+   * not the sender, or of the sender if there is no other. Throws if it depends on chance.
    */
   trace(flow: Flow): Observation;
   /**
@@ -28,7 +28,7 @@ export interface FakeKernel {
   traceReturning?(flow: Flow, endpoint: IpAddress): Observation | undefined;
   /** From now on this share of all transactions fails although nothing is wrong with them; 0 is none. */
   injectFailures(rate: number, random: Random): void;
-  /** From now on the kernel refuses whatever names this address; undefined takes everything again. */
+  /** Makes the kernel refuse writes with this address; undefined accepts everything again. */
   refuse(address: string | undefined): void;
   /** Whether nothing is left of the backend. */
   isEmpty(): boolean;

@@ -7,7 +7,7 @@ export interface Disagreement {
   readonly where: string;
   readonly step: string;
   readonly expected: string;
-  /** What each altitude that ran saw; undefined: it did not look. */
+  /** Observation of each altitude that ran; undefined: it did not check this step. */
   readonly observed: ReadonlyMap<Altitude, string | undefined>;
   /** In the order of the altitudes; the ones below it are right, so this is where to search. */
   readonly firstWrong: Altitude;
@@ -54,7 +54,7 @@ function disagreementsAt(
   ];
 }
 
-/** What the table looks at, the others must look at; a restart is nothing to the table. */
+/** Other altitudes must check every step that the table checks. The table ignores restarts. */
 function isDue(ordered: readonly AltitudeResult[], altitude: Altitude, line: number): boolean {
   const table = ordered.find((result) => result.altitude === 'table');
   return altitude !== 'table' && table?.steps.some((step) => step.line === line) === true;

@@ -148,7 +148,7 @@ class Reader {
     return typeof given === 'string' ? given : given.map((cidr) => this.#cidr(cidr, ['given', 'agent']));
   }
 
-  /** They have addresses of one family, and no twin. */
+  /** Objects have addresses of one family, without a twin. */
   #objects({ given, ipFamilies }: ScenarioFile): Scenario['objects'] {
     if (given.objects.length === 0 || ipFamilies.length === 1) return given.objects;
     return this.#refuse(['given', 'objects'], 'a scenario with objects has a single family; say which in ipFamilies');
@@ -228,7 +228,7 @@ class Reader {
     const family = this.#family(flow.family, path);
     const expect = this.#expectation(this.#own(flow.expect), [...path, 'expect'], {
       family,
-      // A socket that goes to itself needs nobody's help for the answer to come back.
+      // A socket that connects to itself needs no masquerading for the reply.
       isHairpinMasqueraded: this.#dataplane.translation === 'packets' || protocol === 'SCTP',
     });
     return {
@@ -250,7 +250,7 @@ class Reader {
     return isOne ? kept : this.#refuse(path, `${kept} is not among the endpoints`);
   }
 
-  /** What a file says for all dataplanes, or for ours. */
+  /** Value of a file for all dataplanes, or for this one. */
   #own<T extends FileExpectation | string>(given: T | PerDataplane<T>): T {
     if (!isPerDataplane(given)) return given;
     const own = given[nameInFiles(this.#dataplane)] ?? given[modeInFiles(this.#dataplane)];

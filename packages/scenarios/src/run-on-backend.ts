@@ -34,7 +34,7 @@ export interface ChangeWrites {
   readonly writes: number;
 }
 
-/** What a scenario did to a backend's kernel. */
+/** Result of a scenario on a backend's kernel. */
 export interface BackendResult extends AltitudeResult {
   /** Element writes of the first state (`start`) and of each step that changes something, with the step's text. */
   readonly writes: readonly ChangeWrites[];
@@ -78,7 +78,7 @@ export async function runOnBackend(
   return { altitude: 'rendered', steps, skipped: [], writes: run.writes, dumps: run.dumps };
 }
 
-/** What a kernel would do with one flow of a scenario. */
+/** Returns what a kernel would do with one flow of a scenario. */
 export function flowOnKernel(
   scenario: Scenario,
   kernel: FakeKernel,
@@ -91,7 +91,7 @@ export function flowOnKernel(
   return { line, step: flowText(flow), expected, observed, isAsExpected: expected === observed, because: [] };
 }
 
-/** What else happens to a client that was at an endpoint before than that it comes back there. */
+/** Returns the outcome for a returning client if it does not reach its former endpoint; otherwise empty. */
 function notKept(flow: ScenarioFlow, sent: Flow, kernel: FakeKernel): readonly string[] {
   const returning = flow.kept === undefined ? undefined : kernel.traceReturning?.(sent, flow.kept);
   if (returning === undefined) return [];

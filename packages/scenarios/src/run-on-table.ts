@@ -29,7 +29,7 @@ export function runOnTable(scenario: Scenario): AltitudeResult {
   return { altitude: 'table', steps, skipped: [] };
 }
 
-/** What the oracle says of one flow. */
+/** Returns the oracle's result for one flow. */
 export function flowOnTable(
   scenario: Scenario,
   tables: TablesByFamily,
@@ -57,13 +57,13 @@ function isBySocket({ dataplane }: Scenario, sent: Flow, explanation: Explanatio
   return explanation?.frontend !== undefined && isSentBySocket(sent, explanation.frontend, dataplane);
 }
 
-/** The oracle leaves hairpin to the backend: a pod whose packet reaches nobody but itself is always masqueraded. */
+/** The oracle leaves hairpin to the backend: a pod that can only reach itself is always masqueraded. */
 function withHairpin(seen: Observation, flow: ScenarioFlow): Observation {
   if (seen.kind !== 'forward' || !seen.to.every(({ address }) => address === flow.fromEndpoint)) return seen;
   return { ...seen, masquerade: true };
 }
 
-/** What the table says of one health check. */
+/** Returns the table's result for one health check. */
 export function healthOnTable(
   tables: TablesByFamily,
   { check, line }: { readonly check: ScenarioHealthCheck; readonly line: number },

@@ -8,7 +8,7 @@ const outsideAddresses: Readonly<Record<IpFamily, IpAddress>> = {
   IPv6: parseIp('fd00:172:18::100'),
 };
 
-/** A pod on the node under test that is nobody's endpoint. */
+/** A pod on the node under test that is not an endpoint. */
 export const clientPodAddresses: Readonly<Record<IpFamily, IpAddress>> = {
   IPv4: parseIp('10.244.1.250'),
   IPv6: parseIp('fd00:10:244:1::250'),
@@ -29,9 +29,9 @@ export function sourceOf(flow: ScenarioFlow): IpAddress {
   }
 }
 
-/** In the lab the pod that is nobody's endpoint is behind this bridge; the others have cables of their own. */
+/** Bridge of the pod that is not an endpoint, in the lab; the other pods have their own veth pairs. */
 export const clientPodBridge = 'cni0';
-/** How the node's ends of the pods' cables are called in the lab, with a number behind. */
+/** Prefix of the node's ends of the pods' veth pairs in the lab, followed by a number. */
 const podInterfacePrefix = 'pod';
 
 /** The interface by which the node under test gets a flow; undefined for what it sends itself. */
@@ -41,7 +41,7 @@ function incomingInterfaceOf({ from, fromEndpoint }: ScenarioFlow): string | und
   return fromEndpoint === undefined ? clientPodBridge : `${podInterfacePrefix}1`;
 }
 
-/** Whether the agent can tell that this sender, a pod or not, is one. */
+/** Whether the agent recognizes this sender as a pod. */
 function isSeenAsPod({ agent }: Scenario, flow: ScenarioFlow): boolean {
   const { detectLocal } = agent;
   const incoming = incomingInterfaceOf(flow) ?? '';
@@ -60,7 +60,7 @@ function isSeenAsPod({ agent }: Scenario, flow: ScenarioFlow): boolean {
   }
 }
 
-/** The scenario's flow as the oracle and the tracers take it. A pod that nobody can tell is `outside`. */
+/** Returns the scenario's flow in the form of the oracle and the tracers. A pod that is not recognized is `outside`. */
 export function coreFlow(scenario: Scenario, flow: ScenarioFlow): Flow {
   const isLoopback = flow.to === '127.0.0.1' || flow.to === '::1';
   const ipFamily = ipFamilyOf(flow.to);

@@ -5,7 +5,7 @@ import type { Scenario, ScenarioEndpoint, ScenarioService, ScenarioStep } from '
 export interface ScenarioState {
   readonly services: ReadonlyMap<string, ScenarioService>;
   readonly endpoints: readonly ScenarioEndpoint[];
-  /** What node1's Node object says in the scenario's own family; undefined: the address of the plan. */
+  /** Address of node1's Node object in the scenario's own family; undefined: the address of the plan. */
   readonly nodeAddress: IpAddress | undefined;
   /** ServiceCIDR objects by name, beside the one that the cluster began with. */
   readonly serviceCidrs: ReadonlyMap<string, string>;

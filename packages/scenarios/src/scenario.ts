@@ -8,15 +8,15 @@ import type {
   TrafficPolicy,
 } from '@switchyard/core';
 
-/** How the agent tells pods of its node: `detectLocalMode` and what belongs to it. */
+/** How the agent recognizes pods of its node: `detectLocalMode` and its settings. */
 export type ScenarioDetection =
-  /** No `--cluster-cidr`, so pods cannot be told from the outside. */
+  /** No `--cluster-cidr`, so pods are not recognized. */
   | { readonly kind: 'none' }
   | { readonly kind: 'clusterCIDR' | 'nodeCIDR' }
   | { readonly kind: 'bridgeInterface'; readonly name: string }
   | { readonly kind: 'interfaceNamePrefix'; readonly prefix: string };
 
-/** What the agent on the node under test was started with. */
+/** Options of the agent on the node under test. */
 export interface ScenarioAgent {
   readonly detectLocal: ScenarioDetection;
   readonly masqueradeAll: boolean;
@@ -85,7 +85,7 @@ export interface ExpectedEndpoint {
   readonly port: Port | undefined;
 }
 
-/** What must happen to a flow. */
+/** Required outcome of a flow. */
 export type Expectation =
   /** Exactly these must answer. */
   | {
@@ -103,7 +103,7 @@ export type Expectation =
 /** The first packet of a connection and what must become of it. */
 export interface ScenarioFlow {
   readonly from: SourceClass;
-  /** Only for `pod`: the sending pod is this endpoint (hairpin). Undefined: a pod that is nobody's endpoint. */
+  /** Only for `pod`: the sending pod is this endpoint (hairpin). Undefined: a pod that is not an endpoint. */
   readonly fromEndpoint: IpAddress | undefined;
   /** Only for `node`: sent from the address it goes to, which is then also one of the node's own. */
   readonly isFromItself: boolean;
@@ -120,7 +120,7 @@ export interface ScenarioFlow {
   readonly kept: IpAddress | undefined;
 }
 
-/** What the healthCheckNodePort of a Service must answer. */
+/** Required answer of the healthCheckNodePort of a Service. */
 export interface ScenarioHealthCheck {
   readonly service: string;
   /** Each family has a server and a count of its own. */
@@ -170,7 +170,7 @@ export interface Scenario {
   readonly ipFamily: IpFamily;
   /** Nodes and Services have both families; endpoints and flows have one each. */
   readonly isDualStack: boolean;
-  /** Whose answers it expects, where dataplanes differ. */
+  /** Dataplane whose results are expected, where dataplanes differ. */
   readonly dataplane: DataplaneTraits;
   readonly altitudes: ScenarioAltitudes;
   readonly agent: ScenarioAgent;

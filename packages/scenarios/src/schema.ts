@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { dataplaneNames, type DataplaneName, dataplanes } from './dataplanes.ts';
 
-// What a scenario file may say. Strict: an unknown field is an error, so a typo cannot switch a check off.
+// Schema of scenario files. Strict: an unknown field is an error, so a typo cannot disable a check.
 
 const port = v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(65_535));
 const protocol = v.picklist(['TCP', 'UDP', 'SCTP']);

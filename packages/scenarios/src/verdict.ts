@@ -1,7 +1,7 @@
 import { addressAndPort, compareIps, type IpAddress } from '@switchyard/core';
 import type { Altitude, Expectation, ScenarioFlow, ScenarioHealthCheck, ScenarioStep } from './scenario.ts';
 
-/** What one step showed at one altitude. `isAsExpected` is the verdict; the texts are for the report. */
+/** Result of one step at one altitude. `isAsExpected` is the verdict; the texts are for the report. */
 export interface StepResult {
   readonly line: number;
   readonly step: string;
@@ -22,10 +22,10 @@ export interface AltitudeResult {
 
 /** A restarted agent, as a reader would say it. */
 export const restartText = 'restart of the agent';
-/** What a restart must do. */
+/** Expected result of a restart. */
 export const nothingChanges = 'nothing changes';
 
-/** What an altitude saw of a flow. Endpoints carry the port that was reached. */
+/** Outcome of a flow at an altitude. Endpoints carry the port that was reached. */
 export type Observation =
   | {
       readonly kind: 'forward';
@@ -39,13 +39,13 @@ export function expectationText(expect: Expectation): string {
   return expect.kind === 'forward' ? forwardText(expect.to, expect.masquerade) : expect.kind;
 }
 
-/** What one client must see: with session affinity the single endpoint at which it was. */
+/** Expectation of one client: with session affinity its former endpoint. */
 export function keptExpectation({ expect, kept }: ScenarioFlow): Expectation {
   if (kept === undefined || expect.kind !== 'forward') return expect;
   return { ...expect, to: expect.to.filter(({ address }) => address === kept) };
 }
 
-/** What was observed, as detailed as the expectation is: with ports only if it names them. */
+/** Describes an observation in as much detail as the expectation: with ports only if it names them. */
 export function observationText(seen: Observation, flow: ScenarioFlow): string {
   if (seen.kind !== 'forward') return seen.kind;
   const { expect } = flow;

@@ -6,20 +6,20 @@ import { plainService } from './matrix-places.ts';
 import { answerOf, healthAnswerOf, type MatrixQuestion } from './matrix-rules.ts';
 import { flowOf, usualSetting } from './matrix-scenarios.ts';
 
-/** What an endpoint goes through when its pod is deleted; after the last it is gone. */
+/** Conditions of an endpoint whose pod is deleted, in their order; afterwards the endpoint is removed. */
 const ending: readonly Condition[] = ['ready', 'terminating', 'stopped'];
-/** Where the endpoint whose turn it is stands. */
+/** Side of the endpoint that changes. */
 type Turn = 'h' | 'e';
 
 /**
- * In which orders an endpoint here (`h`) and one elsewhere (`e`) can take the three steps from ready to gone: all twenty, each as
- * a word of six letters.
+ * All twenty orders in which an endpoint here (`h`) and one elsewhere (`e`) can take the three steps from ready to removed, each
+ * as a word of six letters.
  */
 export const endingOrders: readonly string[] = interleavings(ending.length, ending.length);
 
 /**
- * The fewest of them that take every step from every pair of conditions, all 24. More show nothing new of a proxy, and in the lab every
- * change of the cluster takes its time.
+ * A minimal set of orders with all 24 steps from every pair of conditions. More orders test nothing new, and in the lab every
+ * change of the cluster takes time.
  */
 export const everyEndingStep: readonly string[] = ['hhheee', 'eeehhh', 'hhehee', 'eehehh', 'hehehe', 'eheheh'];
 
@@ -74,7 +74,7 @@ interface Play {
   readonly service: ScenarioService;
 }
 
-/** How far the endpoint of a side is after so many rounds; undefined: gone. */
+/** Condition of the endpoint of a side after a number of rounds; undefined: removed. */
 function conditionAt({ order }: Play, turn: Turn, round: number): Condition | undefined {
   return ending[order.slice(0, round).split(turn).length - 1];
 }
@@ -86,7 +86,7 @@ function endpointsAt(play: Play, round: number): readonly ScenarioEndpoint[] {
   });
 }
 
-/** It keeps its address, whatever becomes of it. */
+/** The endpoint keeps its address in all conditions. */
 function endpointOf({ service }: Play, turn: Turn, is: Condition): ScenarioEndpoint {
   return endpointAt(inFamily(turn === 'h' ? '10.244.1.5' : '10.244.2.5', familyOf(service)), {
     service: service.name,

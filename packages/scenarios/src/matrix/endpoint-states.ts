@@ -5,13 +5,13 @@ import type { Scenario, ScenarioEndpoint } from '../scenario.ts';
 /** Conditions of an endpoint, in the words of KEP-1672. */
 export type Condition = 'ready' | 'notReady' | 'terminating' | 'stopped';
 
-/** An endpoint of the matrix: where it is and what its slice says of it. */
+/** An endpoint of the matrix: its node and its conditions. */
 interface Member {
   readonly node: 'node1' | 'node2';
   readonly is: Condition;
 }
 
-/** What the endpoints of a Service are like, as one row of the matrix. `node1` is the node under test. */
+/** Endpoints of a Service in one row of the matrix. `node1` is the node under test. */
 export interface EndpointState {
   /** Part of the case's id. */
   readonly id: string;

@@ -27,7 +27,7 @@ const shortNames: Readonly<Record<MatrixFrontend, string>> = {
   nodePort: 'np',
 };
 
-/** What all Services of the matrix have in common unless their place says otherwise. */
+/** Default fields of all Services of the matrix. */
 export const plainService = {
   otherClusterIP: undefined,
   externalTrafficPolicy: 'Cluster',
@@ -102,7 +102,7 @@ function nodePortOf(place: MatrixPlace): Port {
   return parsePort(31_000 + 100 * block + numberOf(place));
 }
 
-/** A load balancer asks for it where the policy is Local; of nothing else does the API server take one. */
+/** The API server accepts a healthCheckNodePort only for type LoadBalancer with the policy Local. */
 function healthPortOf(place: MatrixPlace): Port | undefined {
   if (place.frontend !== 'loadBalancerIP' || place.policy !== 'Local') return undefined;
   return parsePort(32_200 + (place.ipFamily === 'IPv4' ? 0 : 100) + numberOf(place));

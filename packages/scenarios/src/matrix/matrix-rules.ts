@@ -7,8 +7,8 @@ import {
 } from '@switchyard/core';
 import type { ScenarioEndpoint } from '../scenario.ts';
 
-// What must become of a packet of the matrix, written down from the KEPs and the API's field docs. It knows nothing of core's
-// `explain`: the two are compared.
+// Required outcomes of the packets of the matrix, derived from the KEPs and the API's field docs. Independent of core's `explain`,
+// with which they are compared.
 
 /** A kind of frontend, in the words of forwarding tables. */
 export type MatrixFrontend = 'clusterIP' | 'externalIP' | 'loadBalancerIP' | 'nodePort';
@@ -24,7 +24,7 @@ export interface MatrixQuestion {
   readonly dataplane: DataplaneTraits;
 }
 
-/** One sentence of the rules, and when it speaks. The first that does, of a list, decides. */
+/** One rule with its condition. The first matching rule of a list decides. */
 export interface MatrixRule<Given, Decision> {
   readonly id: string;
   /** With its KEP, API field or kube-proxy behaviour. */
@@ -61,7 +61,7 @@ export interface Reached extends MatrixQuestion {
   readonly reached: readonly ScenarioEndpoint[];
 }
 
-/** What becomes of a packet, but for its source address. */
+/** Outcome of a packet, without its source address. */
 export type MatrixOutcome =
   | { readonly kind: 'forward'; readonly to: readonly ScenarioEndpoint[] }
   | { readonly kind: 'drop' | 'reject' | 'pass' };
@@ -69,7 +69,7 @@ export type MatrixOutcome =
 const isReady = ({ ready }: ScenarioEndpoint): boolean => ready === true;
 const isFallback = ({ serving, terminating }: ScenarioEndpoint): boolean => serving === true && terminating === true;
 
-/** Who gets it, or how it is refused. */
+/** Rules for the endpoints of a packet, or for its refusal. */
 export const outcomeRules: readonly MatrixRule<Reached, MatrixOutcome>[] = [
   {
     id: 'ready-first',
@@ -167,7 +167,7 @@ export const masqueradeRules: readonly MatrixRule<MatrixQuestion, boolean>[] = [
   },
 ];
 
-/** What a healthCheckNodePort answers, by the number of ready endpoints on this node. */
+/** Status of a healthCheckNodePort by the number of ready endpoints on this node. */
 export const healthRules: readonly MatrixRule<number, 200 | 503>[] = [
   {
     id: 'healthy',
@@ -183,7 +183,7 @@ export const healthRules: readonly MatrixRule<number, 200 | 503>[] = [
   },
 ];
 
-/** What the health check of a Service with these endpoints must answer here, and the rule that says so. */
+/** Returns the required health check of a Service with these endpoints on this node, and the rule that decides it. */
 export function healthAnswerOf(endpoints: readonly ScenarioEndpoint[]): {
   readonly status: 200 | 503;
   readonly localEndpoints: number;
@@ -194,15 +194,15 @@ export function healthAnswerOf(endpoints: readonly ScenarioEndpoint[]): {
   return { status: rule.decides(localEndpoints), localEndpoints, rule: rule.id };
 }
 
-/** What must become of a packet, and the rules that say so. */
+/** Required outcome of a packet, and the rules that decide it. */
 export interface MatrixAnswer {
   readonly outcome: MatrixOutcome;
-  /** Whether the endpoint sees the node's address; false where nobody gets it. */
+  /** Whether the endpoint sees the node's address; false for packets that are not forwarded. */
   readonly masquerade: boolean;
   readonly rules: readonly string[];
 }
 
-/** Asks the rules. */
+/** Applies the rules to a packet. */
 export function answerOf(question: MatrixQuestion): MatrixAnswer {
   const reachRule = firstOf(reachRules, question);
   const reach = reachRule.decides(question);
@@ -217,7 +217,7 @@ export function answerOf(question: MatrixQuestion): MatrixAnswer {
   return { outcome, masquerade: masqueradeRule.decides(question), rules };
 }
 
-/** The last of each list always speaks. */
+/** The last rule of each list always matches. */
 function firstOf<Given, Decision>(
   rules: readonly MatrixRule<Given, Decision>[],
   given: Given,

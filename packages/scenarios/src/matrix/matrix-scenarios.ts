@@ -11,7 +11,7 @@ import {
 import { outcomesInWords } from './outcome-words.ts';
 import { matrixFrontends, matrixPolicies, type MatrixPlace, serviceOf, targetOf } from './matrix-places.ts';
 
-/** One Service of the matrix, and what must become of packets to it. */
+/** One Service of the matrix, and the required outcomes of packets to it. */
 export interface MatrixScenario extends MatrixPlace {
   /** A flow for each source class and protocol, and a health check where there is one; no step changes anything. */
   readonly scenario: Scenario;
@@ -80,7 +80,7 @@ function matrixScenario(place: MatrixPlace, state: EndpointState, dataplane: Dat
   };
 }
 
-/** What all scenarios of the matrix have in common. */
+/** Common settings of all scenarios of the matrix. */
 export const usualSetting: Pick<Scenario, 'isDualStack' | 'altitudes' | 'agent' | 'zone' | 'objects'> = {
   isDualStack: false,
   altitudes: { run: altitudes, because: undefined },

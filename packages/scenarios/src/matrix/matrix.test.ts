@@ -21,7 +21,7 @@ describe.each(dataplanes)('core as $name', (dataplane) => {
     expect(disagreementText(compareAltitudes(scenario, [runOnTable(scenario)]))).toBe('');
   });
 
-  test('differs from the rules, where it is told not to fall back, wherever a rule of KEP-1669 decides and nowhere else', () => {
+  test('without the fallback, differs from the rules exactly where a rule of KEP-1669 decides', () => {
     const differs = matrixScenarios(dataplane).filter(({ scenario }) => {
       const agent = { ...scenario.agent, terminatingFallback: 'off' } as const;
       return runOnTable({ ...scenario, agent }).steps.some(({ isAsExpected }) => !isAsExpected);

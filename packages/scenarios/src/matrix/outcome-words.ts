@@ -3,7 +3,7 @@ import type { MatrixOutcome } from './matrix-rules.ts';
 
 const senders: Readonly<Record<SourceClass, string>> = { pod: 'a pod', node: 'the node', outside: 'a client outside' };
 
-/** What becomes of each sender, those with the same fate together: `a pod and the node reach the one elsewhere; a client outside gets no answer`. */
+/** Describes the outcome of each sender, equal outcomes together: `a pod and the node reach the one elsewhere; a client outside gets no answer`. */
 export function outcomesInWords(outcomes: ReadonlyMap<SourceClass, MatrixOutcome>): string {
   const byFate = Map.groupBy(outcomes, ([, outcome]) => fateOf(outcome));
   return [...byFate]

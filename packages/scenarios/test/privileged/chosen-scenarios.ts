@@ -15,7 +15,7 @@ export function chosenScenarios(
   return found.map((scenario) => ({ title: `${scenario.id} ${scenario.ipFamily}`, scenario }));
 }
 
-/** What the backend writes only: what becomes of packets is altitude 3's business. */
+/** Checks only the writes of the backend; altitude 3 checks packets. */
 export function runWithoutPackets(
   scenario: Scenario,
   on: BackendHarness,
@@ -26,7 +26,7 @@ export function runWithoutPackets(
   return runOnBackend({ ...scenario, steps }, on, options, signal);
 }
 
-/** What breaks one clause of the contract, by scenario. IPv4 only: the families differ in nothing that the contract is about. */
+/** Violations of one clause of the contract, by scenario. IPv4 only: the families differ in nothing that the contract is about. */
 export async function clauseFaults(
   { faults }: Pick<(typeof backendContract)[number], 'faults'>,
   harness: BackendHarness,

@@ -63,7 +63,7 @@ function mapFaults(faults: KernelFaults): MapFaults {
   };
 }
 
-/** What runs left that were killed. */
+/** State of killed runs. */
 function removeRemains(cgroups: string): void {
   const pidOf = (name: string): number => Number(new RegExp(`^${prefix}(\\d+)(?:-\\d+)?$`).exec(name)?.[1] ?? 0);
   const isDead = (pid: number): boolean => pid > 0 && !existsSync(`/proc/${pid}`);

@@ -11,7 +11,7 @@ import { addressPattern } from '../unit/address-pattern.ts';
 /** Namespaces are called so, with the process's id and a number. */
 const prefix = 'swy-kernel-';
 
-/** What goes wrong on purpose; may be changed while a backend lives. */
+/** Injected faults; may be changed while a backend is open. */
 export interface KernelFaults {
   rate: number;
   random: Random;
@@ -118,7 +118,7 @@ function lockFileOf(namespace: string): string {
   return join(tmpdir(), `${namespace}.lock`);
 }
 
-/** What a program prints in a namespace. */
+/** Output of a program in a namespace. */
 export function printedIn(namespace: string, ...command: readonly string[]): string {
   const args = ['netns', 'exec', namespace, ...command];
   return execFileSync('ip', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
@@ -181,7 +181,7 @@ function remove(namespace: string): void {
   rmSync(lockFileOf(namespace), { force: true });
 }
 
-/** What is not there need not be removed. */
+/** Ignores missing objects. */
 function run(file: string, ...args: readonly string[]): void {
   try {
     execFileSync(file, args, { stdio: 'ignore' });

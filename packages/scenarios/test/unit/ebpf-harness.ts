@@ -51,7 +51,7 @@ function createKernel(northSouth: NorthSouth): FakeKernel {
   };
 }
 
-/** What node1 has on its interfaces. */
+/** Addresses of node1's interfaces. */
 const addresses: readonly IpAddress[] = [
   ...Object.values(nodeAddresses).map(({ node1 = '' }) => node1),
   ...Object.values(secondNodeAddresses),
@@ -62,7 +62,7 @@ interface Programs {
   readonly northSouth: NorthSouth;
 }
 
-/** What programs do with a flow; undefined where they leave it to rules. */
+/** Outcome of a flow in the programs; undefined if rules decide. */
 function traceMaps(
   { maps, northSouth }: Programs,
   flow: Flow,

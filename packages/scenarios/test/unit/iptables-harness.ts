@@ -7,7 +7,7 @@ import type { BackendHarness, FakeKernel } from '../../src/index.ts';
 import { addressPattern } from './address-pattern.ts';
 import { observationOf } from './observation-of.ts';
 
-/** What the fake machine is like. */
+/** Options of the fake machine. */
 export interface IptablesMachine {
   readonly variant: IptablesVariant;
   /** Its kernel has netfilter accounting. */
@@ -29,7 +29,7 @@ function createKernel({ variant, hasAccounting }: IptablesMachine): FakeKernel {
     : { ...fake.packetCounters, ensure: noAccounting, read: noAccounting };
   const host = { runner: fake, logger: noopLogger, variant, packetCounters, clock, ...settings };
   return {
-    // What a started agent finds out about the machine is no transaction of the backend.
+    // Probes of a started agent are not transactions of the backend.
     open: async (ipFamily, signal) => {
       const { failures } = fake;
       fake.failures = { rate: 0, random: () => 1 };

@@ -120,7 +120,7 @@ describe('eBPF with rules of nftables for what comes from outside', () => {
   );
 });
 
-/** What maps hold, and no rule of nftables says in these words. */
+/** Contents of maps, which no nftables rule states in these words. */
 const ofMaps = /^(?:endpoint|guard|source range|affinity|frontend .*: pod )/;
 
 function linesOfMaps(dump: string): readonly string[] {
