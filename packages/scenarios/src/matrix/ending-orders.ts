@@ -9,7 +9,7 @@ import { flowOf, usualSetting } from './matrix-scenarios.ts';
 /** Conditions of an endpoint whose pod is deleted, in their order; afterwards the endpoint is removed. */
 const ending: readonly Condition[] = ['ready', 'terminating', 'stopped'];
 /** Side of the endpoint that changes. */
-type Turn = 'h' | 'e';
+type Side = 'h' | 'e';
 
 /**
  * All twenty orders in which an endpoint here (`h`) and one elsewhere (`e`) can take the three steps from ready to removed, each
@@ -32,8 +32,9 @@ function interleavings(here: number, elsewhere: number): readonly string[] {
 }
 
 /**
- * A Service for each of some orders, all in one cluster: each round moves one endpoint of every Service a step on, and then each is looked
- * at from outside (policy Local), from a pod (policy Cluster), and by its health check. Judged by `matrix-rules.ts`.
+ * Scenarios with one Service per order, all in one cluster. Each round advances one endpoint of every Service by a step, and then
+ * checks each Service from outside (policy Local), from a pod (policy Cluster), and by its health check. The expectations are
+ * those of `matrix-rules.ts`.
  */
 export function endingScenarios(
   dataplane: DataplaneTraits,
@@ -43,11 +44,11 @@ export function endingScenarios(
 }
 
 function endingScenario(ipFamily: IpFamily, dataplane: DataplaneTraits, orders: readonly string[]): Scenario {
-  const plays = orders.map((order, index) => ({ order, service: serviceOf(order, index, ipFamily) }));
+  const cases = orders.map((order, index) => ({ order, service: serviceOf(order, index, ipFamily) }));
   const rounds = Array.from({ length: 2 * ending.length + 1 }, (_, round) => round);
   const steps: readonly UnnumberedStep[] = rounds.flatMap((round) => [
-    ...plays.flatMap((play) => (round === 0 ? [] : [changeOf(play, round)])),
-    ...plays.flatMap((play) => looksAt(play, round, dataplane)),
+    ...cases.flatMap((one) => (round === 0 ? [] : [changeOf(one, round)])),
+    ...cases.flatMap((one) => checksOf(one, round, dataplane)),
   ]);
   return {
     id: 'matrix-ending-orders',
@@ -56,8 +57,8 @@ function endingScenario(ipFamily: IpFamily, dataplane: DataplaneTraits, orders: 
     ipFamily,
     dataplane,
     ...usualSetting,
-    services: plays.map(({ service }) => service),
-    endpoints: plays.flatMap((play) => endpointsAt(play, 0)),
+    services: cases.map(({ service }) => service),
+    endpoints: cases.flatMap((one) => endpointsAt(one, 0)),
     steps: steps.map((step, index) => ({ ...step, line: index + 1 })),
   };
 }
@@ -68,44 +69,44 @@ type UnnumberedStep = ScenarioStep extends infer Step
     : never
   : never;
 
-/** One Service, and the order in which its endpoints end. */
-interface Play {
+/** One Service and the order in which its endpoints end. */
+interface EndingCase {
   readonly order: string;
   readonly service: ScenarioService;
 }
 
 /** Condition of the endpoint of a side after a number of rounds; undefined: removed. */
-function conditionAt({ order }: Play, turn: Turn, round: number): Condition | undefined {
-  return ending[order.slice(0, round).split(turn).length - 1];
+function conditionAt({ order }: EndingCase, side: Side, round: number): Condition | undefined {
+  return ending[order.slice(0, round).split(side).length - 1];
 }
 
-function endpointsAt(play: Play, round: number): readonly ScenarioEndpoint[] {
-  return (['h', 'e'] as const).flatMap((turn) => {
-    const is = conditionAt(play, turn, round);
-    return is === undefined ? [] : [endpointOf(play, turn, is)];
+function endpointsAt(one: EndingCase, round: number): readonly ScenarioEndpoint[] {
+  return (['h', 'e'] as const).flatMap((side) => {
+    const is = conditionAt(one, side, round);
+    return is === undefined ? [] : [endpointOf(one, side, is)];
   });
 }
 
 /** The endpoint keeps its address in all conditions. */
-function endpointOf({ service }: Play, turn: Turn, is: Condition): ScenarioEndpoint {
-  return endpointAt(inFamily(turn === 'h' ? '10.244.1.5' : '10.244.2.5', familyOf(service)), {
+function endpointOf({ service }: EndingCase, side: Side, is: Condition): ScenarioEndpoint {
+  return endpointAt(inFamily(side === 'h' ? '10.244.1.5' : '10.244.2.5', familyOf(service)), {
     service: service.name,
-    node: turn === 'h' ? 'node1' : 'node2',
+    node: side === 'h' ? 'node1' : 'node2',
     is,
   });
 }
 
-function changeOf(play: Play, round: number): UnnumberedStep {
-  const turn: Turn = play.order[round - 1] === 'h' ? 'h' : 'e';
-  const is = conditionAt(play, turn, round);
-  if (is !== undefined) return { kind: 'putEndpoint', endpoint: endpointOf(play, turn, is) };
-  const { service, ip } = endpointOf(play, turn, 'stopped');
+function changeOf(one: EndingCase, round: number): UnnumberedStep {
+  const side: Side = one.order[round - 1] === 'h' ? 'h' : 'e';
+  const is = conditionAt(one, side, round);
+  if (is !== undefined) return { kind: 'putEndpoint', endpoint: endpointOf(one, side, is) };
+  const { service, ip } = endpointOf(one, side, 'stopped');
   return { kind: 'removeEndpoint', service, ip };
 }
 
-function looksAt(play: Play, round: number, dataplane: DataplaneTraits): readonly UnnumberedStep[] {
-  const { service } = play;
-  const endpoints = endpointsAt(play, round);
+function checksOf(one: EndingCase, round: number, dataplane: DataplaneTraits): readonly UnnumberedStep[] {
+  const { service } = one;
+  const endpoints = endpointsAt(one, round);
   const { status, localEndpoints } = healthAnswerOf(endpoints);
   const common = { endpoints, protocol: 'TCP', dataplane } as const;
   const flow = (question: MatrixQuestion, to: IpAddress): UnnumberedStep => ({
