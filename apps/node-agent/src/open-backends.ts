@@ -4,7 +4,7 @@ import type { IptablesVariant } from '@switchyard/netfilter/iptables';
 import { type BackendHost, backendOf, type BackendPlace } from './backends.ts';
 
 /** A mode, and the host and families to open it for. */
-export interface DataplaneWish extends BackendPlace {
+export interface DataplaneRequest extends BackendPlace {
   readonly mode: string;
   /** Called after a successful probe, before the backends are opened. */
   readonly prepare?: () => Promise<void>;
@@ -19,22 +19,22 @@ export interface OpenDataplane {
 }
 
 /** Opens one backend per family after a probe. Rejects with `HostError` if this host cannot run the mode. */
-export async function openBackends(wish: DataplaneWish, signal: AbortSignal): Promise<OpenDataplane> {
-  const { factory, variant } = await checkBackend(wish, signal);
-  await wish.prepare?.();
+export async function openBackends(request: DataplaneRequest, signal: AbortSignal): Promise<OpenDataplane> {
+  const { factory, variant } = await checkBackend(request, signal);
+  await request.prepare?.();
   // Only now, because the probe loads conntrack, whose settings the host reads.
-  const host = { ...wish.host, ...(variant === undefined ? {} : { variant }) };
-  return { backends: await Promise.all(wish.ipFamilies.map((one) => factory.open(host, one, signal))), variant };
+  const host = { ...request.host, ...(variant === undefined ? {} : { variant }) };
+  return { backends: await Promise.all(request.ipFamilies.map((one) => factory.open(host, one, signal))), variant };
 }
 
 /** Probes the host and returns the factory of the mode. Changes no rule. Rejects with `HostError` if the host cannot run it. */
 export async function checkBackend(
-  wish: DataplaneWish,
+  request: DataplaneRequest,
   signal: AbortSignal,
 ): Promise<Pick<OpenDataplane, 'variant'> & { readonly factory: DataplaneBackendFactory<BackendHost> }> {
-  const { mode, host } = wish;
+  const { mode, host } = request;
   const { detectVariant, load } = backendOf(mode);
-  const variant = await detectVariant?.(wish, signal);
+  const variant = await detectVariant?.(request, signal);
   const factory = await load();
   const probe = await factory.probe({ ...host, ...(variant === undefined ? {} : { variant }) }, signal);
   if (probe.status === 'usable') return { factory, variant };

@@ -9,7 +9,7 @@ import { removeKubeProxyIpvs } from './kube-proxy-ipvs.ts';
 import { removeKubeProxyRules } from './kube-proxy-rules.ts';
 import { removeBirthmark, thenBirthmark } from './left-rules.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
-import { type AskedWithoutIptables, refuseUnseenRules } from './without-iptables.ts';
+import { type PlaceWithoutIptables, refuseUnseenRules } from './without-iptables.ts';
 
 /** Options of a clean-up. */
 export interface CleanUpOptions {
@@ -59,10 +59,10 @@ async function removeOwnChains({ backendHost, files }: CleanUpOptions, signal: A
 }
 
 /** Reports an unreadable place only if it may hold rules of this agent. */
-async function orElseNothing(removal: Removal, asked: AskedWithoutIptables, signal: AbortSignal): Promise<Removal> {
+async function orElseNothing(removal: Removal, unread: PlaceWithoutIptables, signal: AbortSignal): Promise<Removal> {
   if (removal.skipped.length === 0) return removal;
   const look = async (): Promise<Removal> => {
-    await refuseUnseenRules(asked);
+    await refuseUnseenRules(unread);
     return nothingRemoved;
   };
   return joinRemovals([{ ...removal, skipped: [] }, await removalOf(look, signal)]);

@@ -47,7 +47,7 @@ export async function removePlace(
   const removals = [inWords(place)];
   const unread = place.status === 'looked' && chosen !== nothingUnwanted ? place.incompatible : [];
   for (const table of unread) {
-    removals.push(await removalOf(() => lookInto({ tables, ipFamily: place.ipFamily, table }), signal));
+    removals.push(await removalOf(() => refuseUnreadableChains({ tables, ipFamily: place.ipFamily, table }), signal));
   }
   return { ...joinRemovals(removals), isOurs };
 }
@@ -59,7 +59,7 @@ interface UnreadTable {
 }
 
 /** Throws if a table that iptables cannot read has chains of kube-proxy. Such tables were written with nft. */
-async function lookInto({ tables, ipFamily, table }: UnreadTable): Promise<Removal> {
+async function refuseUnreadableChains({ tables, ipFamily, table }: UnreadTable): Promise<Removal> {
   const found = await tables.listChains({ family: ipFamily === 'IPv4' ? 'ip' : 'ip6', table });
   const name = iptablesName({ ipFamily, variant: 'nft' });
   const chains = found.filter(isKubeProxyChain);

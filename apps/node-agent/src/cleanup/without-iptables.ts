@@ -4,7 +4,7 @@ import { type KernelFiles } from '@switchyard/host';
 import type { NftTables } from './nft-tables.ts';
 
 /** Access to a place without iptables. */
-export interface AskedWithoutIptables {
+export interface PlaceWithoutIptables {
   readonly tables: NftTables;
   readonly files: KernelFiles;
   readonly place: IptablesPlace;
@@ -14,11 +14,11 @@ export interface AskedWithoutIptables {
  * Rejects with `HostError` if rules of this agent may be in a place whose iptables programs are not installed. Another image may
  * have written them. Such rules always have a birthmark in table mangle.
  */
-export async function refuseUnseenRules(asked: AskedWithoutIptables): Promise<void> {
-  const { place, files } = asked;
+export async function refuseUnseenRules(unread: PlaceWithoutIptables): Promise<void> {
+  const { place, files } = unread;
   const name = iptablesName(place);
   if (place.variant === 'nft') {
-    if (!(await hasBirthmark(asked))) return;
+    if (!(await hasBirthmark(unread))) return;
     throw unseen(`rules of this agent are in the tables of ${name}`, name);
   }
   const tables = files.read(legacyTables[place.ipFamily])?.split(/\s+/) ?? [];
@@ -31,7 +31,7 @@ const legacyTables: Readonly<Record<IpFamily, string>> = {
   IPv6: '/proc/net/ip6_tables_names',
 };
 
-async function hasBirthmark({ tables, place }: AskedWithoutIptables): Promise<boolean> {
+async function hasBirthmark({ tables, place }: PlaceWithoutIptables): Promise<boolean> {
   const family = place.ipFamily === 'IPv4' ? 'ip' : 'ip6';
   return (await tables.listChains({ family, table: 'mangle' })).includes(birthmarkChain);
 }

@@ -84,11 +84,11 @@ export class ConfigWatch implements ConfigFollower {
         () => true,
         () => false,
       );
-      if (isWoken) await this.#look(signal);
+      if (isWoken) await this.#check(signal);
     }
   }
 
-  async #look(signal: AbortSignal): Promise<void> {
+  async #check(signal: AbortSignal): Promise<void> {
     const files = [...this.#current.files.keys()];
     const texts = await Promise.all(files.map((file) => readConfigFile(file, file).catch((error: unknown) => error)));
     const text = textOf(texts);
@@ -100,7 +100,7 @@ export class ConfigWatch implements ConfigFollower {
     this.#handled = text;
     this.#probeAt = undefined;
     const next = await this.#load();
-    if (next !== undefined) await this.#take(next, isNew, signal);
+    if (next !== undefined) await this.#apply(next, isNew, signal);
   }
 
   async #load(): Promise<RunConfig | undefined> {
@@ -118,13 +118,13 @@ export class ConfigWatch implements ConfigFollower {
     }
   }
 
-  async #take(next: RunConfig, isNew: boolean, signal: AbortSignal): Promise<void> {
+  async #apply(next: RunConfig, isNew: boolean, signal: AbortSignal): Promise<void> {
     const { clock, logger, metrics } = this.#options;
     const changes = settingChanges(this.#current.settings, next.settings);
     const restarts = changes.filter(({ change }) => change === 'restart');
     if (restarts.length > 0) {
       const obstacle = await this.#options.restartObstacle?.(next, signal);
-      if (obstacle !== undefined) return this.#stay(obstacle, restarts, isNew);
+      if (obstacle !== undefined) return this.#keep(obstacle, restarts, isNew);
       this.#count('restart');
       throw restartNeeded([...next.files.keys()], restarts);
     }
@@ -146,7 +146,7 @@ export class ConfigWatch implements ConfigFollower {
   }
 
   /** Keeps the running configuration, because a restarted process could not run. */
-  #stay(error: Error, changes: readonly SettingChange[], isNew: boolean): void {
+  #keep(error: Error, changes: readonly SettingChange[], isNew: boolean): void {
     const { clock, logger, noteObstacle } = this.#options;
     this.#probeAt = millis(clock.monotonic() + obstaclePause);
     this.#isBroken = true;

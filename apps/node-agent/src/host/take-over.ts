@@ -23,11 +23,11 @@ export interface TakeOverOptions {
 }
 
 /** A kube-proxy that still runs looks for its chains every sync period, 30 s by default, and puts them back. */
-const nextLook: Millis = seconds(90);
+const retryInterval: Millis = seconds(90);
 /** After a quarter of an hour of failures the removal waits for an operator or the next start. */
-const maxLooks = 10;
+const maxAttempts = 10;
 /** Time for which the stale rules of another mode may serve a Service that the kernel refuses now. */
-const patience: Millis = seconds(60);
+const staleRulesTimeout: Millis = seconds(60);
 
 /**
  * Removes the rules of a stopped kube-proxy and of this agent's other modes after the first complete apply in every family. Until
@@ -58,7 +58,7 @@ export class TakeOver implements AsyncDisposable {
     const refused = families.flatMap(({ failedServices }) => [...failedServices.keys()]);
     const { signal } = this.#stop;
     if (refused.length === 0) this.#removing = this.#remove(signal);
-    else if (now - this.#writtenSince >= patience) this.#removingOurs ??= this.#removeOurs(refused, signal);
+    else if (now - this.#writtenSince >= staleRulesTimeout) this.#removingOurs ??= this.#removeOurs(refused, signal);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -83,7 +83,7 @@ export class TakeOver implements AsyncDisposable {
     let before: LeftRules | undefined;
     try {
       await this.#removingOurs;
-      for (let look = 1; look <= maxLooks; look++) {
+      for (let attempt = 1; attempt <= maxAttempts; attempt++) {
         const { ours, kubeProxy } = await removeRules('all', signal);
         const hasFailed = ours.failures.length + kubeProxy.failures.length > 0;
         if (before !== undefined && before.kubeProxy.failures.length === 0 && before.kubeProxy.removed.length > 0) {
@@ -94,7 +94,7 @@ export class TakeOver implements AsyncDisposable {
         this.#report(kubeProxy, before?.kubeProxy, texts.kubeProxy);
         if (!hasFailed && kubeProxy.removed.length === 0) return;
         before = { ours, kubeProxy };
-        await clock.sleep(nextLook, signal);
+        await clock.sleep(retryInterval, signal);
       }
     } catch (error) {
       if (!signal.aborted) logger.warn('what kube-proxy left could not be removed', { error });

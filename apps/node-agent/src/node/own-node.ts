@@ -35,32 +35,32 @@ export class OwnNode {
 
   /** Whether an address of the Node is known, from the cluster or from `bindAddress`. */
   get hasAddress(): boolean {
-    this.#look();
+    this.#update();
     return this.#bindAddress !== undefined || this.#addresses.length > 0;
   }
 
   /** Whether the Node has pod ranges of any family. */
   get hasPodCidrs(): boolean {
-    this.#look();
+    this.#update();
     return this.#podCidrs.length > 0;
   }
 
   /** Ranges of `spec.podCIDRs`. */
   get podCidrs(): readonly Cidr[] {
-    this.#look();
+    this.#update();
     return this.#podCidrs;
   }
 
   /** The family of the Node's first address; undefined while none is known. */
   get primaryFamily(): IpFamily | undefined {
-    this.#look();
+    this.#update();
     const first = this.#bindAddress ?? this.#addresses[0];
     return first === undefined ? undefined : ipFamilyOf(first);
   }
 
   /** The Node's address of a family: the first InternalIP, else the first ExternalIP; undefined when it has none. */
   addressOf(ipFamily: IpFamily): IpAddress | undefined {
-    this.#look();
+    this.#update();
     const given = this.#bindAddress;
     if (given !== undefined && ipFamilyOf(given) === ipFamily) return given;
     return this.#addresses.find((address) => ipFamilyOf(address) === ipFamily);
@@ -68,7 +68,7 @@ export class OwnNode {
 
   /** The Node's first pod range of a family. */
   podCidrOf(ipFamily: IpFamily): Cidr | undefined {
-    this.#look();
+    this.#update();
     return this.#podCidrs.find((cidr) => cidrFamilyOf(cidr) === ipFamily);
   }
 
@@ -79,7 +79,7 @@ export class OwnNode {
   }
 
   /** Updates addresses and ranges from the Node if it has any. Cheap: unchanged records are the same objects. */
-  #look(): void {
+  #update(): void {
     const { config, state, logger } = this.#options;
     const node = state.nodes.get(config.nodeName);
     if (node === this.#seen) return;

@@ -1,35 +1,35 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Rendered } from './rendered.ts';
 
-// Plays the DaemonSet controller and kubelet for one DaemonSet on one node: a changed template replaces what runs there.
+// Replaces the DaemonSet controller and kubelet for one DaemonSet on one node: a changed template replaces the pod there.
 
 /** Pods on the node for one template. */
-export interface PlayedPod {
+export interface RunningPod {
   /** Resolves when it is ready; rejects when it never will be. */
   readonly ready: Promise<void>;
   stop(): Promise<void>;
 }
 
 /** DaemonSet to run. */
-export interface PlayerOptions {
+export interface RunnerOptions {
   /** The API server's URL. */
   readonly url: string;
   readonly name: string;
-  readonly start: (podSpec: Rendered) => Promise<PlayedPod>;
+  readonly start: (podSpec: Rendered) => Promise<RunningPod>;
 }
 
 const namespace = 'kube-system';
 
 /** Follows the DaemonSet until disposed; the last pod is stopped then. */
-export class DaemonSetPlayer implements AsyncDisposable {
-  readonly #options: PlayerOptions;
+export class DaemonSetRunner implements AsyncDisposable {
+  readonly #options: RunnerOptions;
   readonly #stop = new AbortController();
   readonly #running: Promise<void>;
-  #pod: PlayedPod | undefined;
+  #pod: RunningPod | undefined;
   #template = '';
   #revision = 0;
 
-  constructor(options: PlayerOptions) {
+  constructor(options: RunnerOptions) {
     this.#options = options;
     this.#running = this.#run();
   }

@@ -4,7 +4,7 @@ import type { LabProcess } from '@switchyard/lab';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../agent-log.ts';
 import { type PodFiles, startContainer } from './container.ts';
-import { DaemonSetPlayer } from './daemon-set-player.ts';
+import { DaemonSetRunner } from './daemon-set-runner.ts';
 import { guideText, readmeCommands } from './guide.ts';
 import { oldChains, writeOldRules } from './old-kube-proxy.ts';
 import { logOf, type OperatorBench, startOperatorBench } from './operator-bench.ts';
@@ -44,7 +44,7 @@ function healthy(): Promise<void> {
 test('the two commands of deploy/README.md install the agent, set-up first; its memory fits the request', async () => {
   const [install = ''] = await readmeCommands('install');
   let agent: LabProcess | undefined;
-  await using _player = new DaemonSetPlayer({
+  await using _runner = new DaemonSetRunner({
     url: bench.cluster.url,
     name: 'switchyard',
     start: async (spec) => {

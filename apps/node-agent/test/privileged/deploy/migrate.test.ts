@@ -3,7 +3,7 @@ import type { LabProcess } from '@switchyard/lab';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { until } from '../agent-log.ts';
 import { startContainer } from './container.ts';
-import { DaemonSetPlayer, type PlayedPod } from './daemon-set-player.ts';
+import { DaemonSetRunner, type RunningPod } from './daemon-set-runner.ts';
 import { guideCommands } from './guide.ts';
 import { oldChains, writeOldRules } from './old-kube-proxy.ts';
 import { logOf, type OperatorBench, startOperatorBench } from './operator-bench.ts';
@@ -22,14 +22,14 @@ const agents: LabProcess[] = [];
 beforeAll(async () => {
   bench = stack.use(await startOperatorBench('migrate', signal));
   await bench.operator(`kubectl create -f ${bench.kubeadmFile}`);
-  stack.use(new DaemonSetPlayer({ url: bench.cluster.url, name: 'kube-proxy', start: startPod }));
+  stack.use(new DaemonSetRunner({ url: bench.cluster.url, name: 'kube-proxy', start: startPod }));
   await until(async () => (await bench.call()).status === 'answered');
 });
 
 afterAll(() => stack.disposeAsync());
 
-/** kubelet: the container with the ConfigMap's files; kube-proxy's own image is played by its rules. */
-async function startPod(spec: Rendered): Promise<PlayedPod> {
+/** kubelet: the container with the ConfigMap's files; kube-proxy's own image is replaced by its rules. */
+async function startPod(spec: Rendered): Promise<RunningPod> {
   const { node, service } = bench;
   const [container] = spec.containers;
   if (container.image.startsWith('registry.k8s.io/kube-proxy:')) {
@@ -103,7 +103,7 @@ test('the roll-back: no call fails, and nothing of Switchyard stays', async () =
     expect(output).toContain('daemon set "kube-proxy" successfully rolled out');
     expect(await oldChains(node)).toContain('KUBE-SERVICES');
     expect(await bench.tables()).toContain('inet switchyard');
-    await using _cleaner = new DaemonSetPlayer({
+    await using _cleaner = new DaemonSetRunner({
       url: bench.cluster.url,
       name: 'switchyard-clean-up',
       start: startCleanUp,
@@ -154,7 +154,7 @@ test('a swap to an agent that cannot start: the rollout does not succeed, and th
   expect(await operator('kubectl -n kube-system get daemonset kube-proxy -o yaml')).not.toContain('readinessProbe');
 });
 
-async function startCleanUp(spec: Rendered): Promise<PlayedPod> {
+async function startCleanUp(spec: Rendered): Promise<RunningPod> {
   const [container] = spec.initContainers;
   // By hand it is the node's own bpffs, in the pod a mount of it.
   const byHand = container.command.filter((part: string) => !part.startsWith('--switchyard-ebpf-bpffs='));
