@@ -11,7 +11,7 @@ export interface Applied {
   readonly attempts: number;
 }
 
-/** Applies one table after another to a backend, as the reconciler does: what fails is tried again. */
+/** Applies one table after another to a backend and retries failures, as the reconciler does. */
 export class TableApplier {
   readonly #backend: DataplaneBackend;
   #applied: ForwardingTable | undefined;
@@ -32,7 +32,7 @@ export class TableApplier {
     throw new InvariantError(`${this.#backend.name} has not applied a table after ${maxAttempts} attempts`);
   }
 
-  /** One attempt: full at first and after a failure, else the difference to what is there. */
+  /** One attempt: a full apply at first and after a failure, otherwise the difference to the applied table. */
   async attempt(table: ForwardingTable, signal: AbortSignal): Promise<ApplyOutcome> {
     const outcome = await this.#backend.apply({ table, scope: this.#scopeOf(table) }, signal);
     this.#applied = outcome.status === 'failed' ? undefined : table;

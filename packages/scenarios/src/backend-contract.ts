@@ -85,11 +85,11 @@ function canonicalDump(subject: ContractSubject, signal: AbortSignal): Promise<r
 
 interface Way {
   readonly tables: readonly ForwardingTable[];
-  /** Begins the text of what was found. */
+  /** Prefix of the reported differences. */
   readonly when: string;
 }
 
-/** Where one kernel that goes from table to table differs from a new one with each of them. */
+/** Differences between a kernel that goes from table to table and a new kernel with each table. */
 async function differencesAlong(
   { harness, scenario }: ContractSubject,
   { tables, when }: Way,
@@ -214,7 +214,7 @@ function buildTables(scenario: Scenario): readonly ForwardingTable[] {
   return all.flatMap((one) => one.get(scenario.ipFamily) ?? []);
 }
 
-/** The first and the last: enough where a kernel is built for each. */
+/** First and last table, for clauses that build a kernel for each. */
 function endsOf(tables: readonly ForwardingTable[]): readonly ForwardingTable[] {
   return tables.filter((_, index) => index === 0 || index === tables.length - 1);
 }

@@ -4,7 +4,7 @@ import type { Observation } from './verdict.ts';
 
 /** A dataplane backend over a fake kernel, as the rendered altitude and the contract suite drive it. */
 export interface BackendHarness {
-  /** The backend's name; golden files are called so. */
+  /** Name of the backend and of its golden files. */
   readonly name: string;
   /** Traits that decide the expected results. */
   readonly dataplane: DataplaneTraits;
@@ -22,14 +22,14 @@ export interface FakeKernel {
    */
   trace(flow: Flow): Observation;
   /**
-   * The same for a client that was at this endpoint before, where the Service keeps clients. Absent where the fake kernel
-   * cannot remember any; undefined where it cannot remember that of this flow.
+   * As `trace`, for a client that used this endpoint before, if the Service has session affinity. Absent if the fake kernel has no
+   * affinity state; undefined if it has none for this flow.
    */
   traceReturning?(flow: Flow, endpoint: IpAddress): Observation | undefined;
-  /** From now on this share of all transactions fails although nothing is wrong with them; 0 is none. */
+  /** Makes this share of all valid transactions fail; 0 for none. */
   injectFailures(rate: number, random: Random): void;
   /** Makes the kernel refuse writes with this address; undefined accepts everything again. */
   refuse(address: string | undefined): void;
-  /** Whether nothing is left of the backend. */
+  /** Whether the kernel has no state of the backend. */
   isEmpty(): boolean;
 }

@@ -39,7 +39,7 @@ const podCidrs: Readonly<Record<IpFamily, (node: number) => string>> = {
   IPv6: (node) => `fd00:10:244:${node}::/64`,
 };
 
-/** All objects of a state: what every altitude starts from. */
+/** All objects of a state, from which every altitude starts. */
 export function clusterObjects(scenario: Scenario, state: ScenarioState): readonly ClusterObject[] {
   const services = [...state.services.values()];
   return [
@@ -189,7 +189,7 @@ function hints(endpoint: ScenarioEndpoint): Pick<EndpointObject, 'hints'> {
   };
 }
 
-/** Every address that a scenario's endpoints ever have, with the ports their pods must listen on. */
+/** All addresses of a scenario's endpoints in any state, with the ports that their pods must listen on. */
 export function endpointPods(
   scenario: Scenario,
 ): ReadonlyMap<IpAddress, { readonly node: string; readonly ports: ReadonlySet<number> }> {

@@ -1,7 +1,7 @@
 import { type Altitude, altitudes, type Scenario } from './scenario.ts';
 import type { AltitudeResult, StepResult } from './verdict.ts';
 
-/** One step that an altitude did not see as expected, or did not see at all. */
+/** One step whose result at an altitude is missing or not as expected. */
 export interface Disagreement {
   /** `file.yaml:line`. */
   readonly where: string;
@@ -9,15 +9,15 @@ export interface Disagreement {
   readonly expected: string;
   /** Observation of each altitude that ran; undefined: it did not check this step. */
   readonly observed: ReadonlyMap<Altitude, string | undefined>;
-  /** In the order of the altitudes; the ones below it are right, so this is where to search. */
+  /** First wrong altitude in their order; the fault is there, because the lower ones are right. */
   readonly firstWrong: Altitude;
   /** Why, in the words of `explain`, and of the altitude at fault. */
   readonly because: readonly string[];
 }
 
 /**
- * Every step in which an altitude disagrees with the expectation, and so perhaps with another altitude. A step
- * that `table` looked at and a later altitude neither looked at nor skipped is one, too. Results may come in any order.
+ * Returns every step in which an altitude disagrees with the expectation. Includes steps that `table` checked and a later
+ * altitude neither checked nor skipped. Results may come in any order.
  */
 export function compareAltitudes(scenario: Scenario, results: readonly AltitudeResult[]): readonly Disagreement[] {
   const ordered = altitudes.flatMap((altitude) => results.filter((result) => result.altitude === altitude));

@@ -18,12 +18,12 @@ export const referenceDataplane: (typeof dataplanes)[number] = nftablesTraits;
 /** Dataplane of a kube-proxy without `--proxy-mode`. */
 export const kubeProxyDefault: (typeof dataplanes)[number] = iptablesTraits;
 
-/** The name by which scenario files speak of a dataplane; of one that they do not know, its mode of kube-proxy. */
+/** Name of a dataplane in scenario files; for a dataplane without one, that of its kube-proxy mode. */
 export function nameInFiles({ name, kubeProxyMode }: DataplaneTraits): DataplaneName {
   return dataplaneNames.find((one) => one === name) ?? modeInFiles({ kubeProxyMode });
 }
 
-/** The name of the kube-proxy mode that files have for a dataplane, where they have nothing for the dataplane itself. */
+/** Name in scenario files of a dataplane's kube-proxy mode, for values that files do not give for the dataplane itself. */
 export function modeInFiles({ kubeProxyMode }: Pick<DataplaneTraits, 'kubeProxyMode'>): DataplaneName {
   return dataplaneNames.find((one) => one === kubeProxyMode) ?? referenceDataplane.name;
 }

@@ -20,9 +20,9 @@ import {
   type StepResult,
 } from './verdict.ts';
 
-/** How to run at altitude 2. */
+/** Options of a run at altitude 2. */
 export interface RunOnBackendOptions {
-  /** Share of transactions that fail although nothing is wrong; default 0. Needs `random`. */
+  /** Share of valid transactions that fail; default 0. Needs `random`. */
   readonly failureRate?: number;
   readonly random?: Random;
 }
@@ -44,7 +44,7 @@ export interface BackendResult extends AltitudeResult {
 
 /**
  * Altitude 2: applies the table of each state to a backend over its fake kernel, until it is applied, and asks
- * the kernel what it would do with every flow. Health checks are not rendered; they are the table's.
+ * the kernel what it would do with every flow. Health checks are not rendered; their results are the table's.
  */
 export async function runOnBackend(
   scenario: Scenario,
@@ -125,7 +125,7 @@ class BackendRun implements AsyncDisposable {
     this.#families = families;
   }
 
-  /** Puts new instances in the place of those there are. */
+  /** Replaces the backends by new instances. */
   async start(signal: AbortSignal): Promise<void> {
     await this[Symbol.asyncDispose]();
     for (const family of this.#families) {

@@ -84,7 +84,7 @@ export function healthOnTable(
   };
 }
 
-/** A health check as a reader would say it. */
+/** Describes a health check for reports. */
 export function healthStepText(check: ScenarioHealthCheck): string {
   return `${check.ipFamily} health check of ${check.service}`;
 }

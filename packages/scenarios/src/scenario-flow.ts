@@ -34,7 +34,7 @@ export const clientPodBridge = 'cni0';
 /** Prefix of the node's ends of the pods' veth pairs in the lab, followed by a number. */
 const podInterfacePrefix = 'pod';
 
-/** The interface by which the node under test gets a flow; undefined for what it sends itself. */
+/** Interface on which the node under test receives a flow; undefined for its own flows. */
 function incomingInterfaceOf({ from, fromEndpoint }: ScenarioFlow): string | undefined {
   if (from === 'node') return undefined;
   if (from === 'outside') return 'eth0';

@@ -28,7 +28,7 @@ export function firstState(scenario: Scenario): ScenarioState {
   };
 }
 
-/** The state after a step; the same object when the step only looks. */
+/** The state after a step; the same object if the step only checks. */
 export function nextState(state: ScenarioState, step: ScenarioStep): ScenarioState {
   switch (step.kind) {
     case 'putService':

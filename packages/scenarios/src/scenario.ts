@@ -97,17 +97,17 @@ export type Expectation =
     }
   | { readonly kind: 'reject' }
   | { readonly kind: 'drop' }
-  /** Not ours: the packet goes where it would go without a proxy. */
+  /** Not forwarded: the packet is routed as without a proxy. */
   | { readonly kind: 'pass' };
 
-/** The first packet of a connection and what must become of it. */
+/** The first packet of a connection and its required outcome. */
 export interface ScenarioFlow {
   readonly from: SourceClass;
   /** Only for `pod`: the sending pod is this endpoint (hairpin). Undefined: a pod that is not an endpoint. */
   readonly fromEndpoint: IpAddress | undefined;
   /** Only for `node`: sent from the address it goes to, which is then also one of the node's own. */
   readonly isFromItself: boolean;
-  /** Of the sender. Undefined: a fresh one for each attempt. */
+  /** Port of the sender. Undefined: a new port for each attempt. */
   readonly sourcePort: Port | undefined;
   readonly to: IpAddress;
   readonly port: Port;
@@ -153,7 +153,7 @@ export const altitudes: readonly Altitude[] = ['table', 'rendered', 'lab'];
 
 /** Where a scenario can run, with its dataplane. */
 export interface ScenarioAltitudes {
-  /** Empty: nowhere, for the dataplane does not promise what it checks. */
+  /** Empty: nowhere, because the dataplane does not support what it checks. */
   readonly run: readonly Altitude[];
   /** Why it cannot run at the others; printed and counted as a skip there. Undefined: it runs everywhere. */
   readonly because: string | undefined;

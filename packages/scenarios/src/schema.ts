@@ -71,7 +71,7 @@ export function isPerDataplane<T>(given: T | PerDataplane<T>): given is PerDatap
   return typeof given === 'object' && given !== null && dataplaneNames.some((name) => name in given);
 }
 
-/** A value for each dataplane where they differ. One that kube-proxy does not have is as its `kubeProxyMode` unless told. */
+/** A value for each dataplane where they differ. A dataplane that kube-proxy lacks has the value of its `kubeProxyMode` by default. */
 function perDataplane<Schema extends v.GenericSchema>(
   schema: Schema,
 ): v.GenericSchema<unknown, PerDataplane<v.InferOutput<Schema>>> {
@@ -93,8 +93,8 @@ export const flowSchema = v.strictObject({
   to: v.pipe(v.string(), v.regex(/^[0-9.]+:[0-9]+\/(TCP|UDP|SCTP)$/, 'must be address:port/PROTOCOL')),
   expect: expectations,
   /**
-   * Sent from this port, so that steps with the same port are one UDP flow that goes on while things change; `forward`
-   * then names one endpoint. Left out: every attempt is a connection of its own.
+   * Source port; steps with the same port are one UDP flow that continues while the cluster changes. `forward` then names one
+   * endpoint. Default: every attempt is a new connection.
    */
   fromPort: v.optional(port),
   /** Session affinity: the endpoint, one of those above, at which this client was before. Looked at where clients are remembered. */

@@ -12,15 +12,15 @@ export interface StepResult {
   readonly because: readonly string[];
 }
 
-/** The result of a scenario at one altitude: one entry per step that looks at something. */
+/** Result of a scenario at one altitude: one entry per step that checks something. */
 export interface AltitudeResult {
   readonly altitude: Altitude;
   readonly steps: readonly StepResult[];
-  /** Steps that cannot be done there; to be printed and counted. */
+  /** Steps that the altitude cannot check; reports print and count them. */
   readonly skipped: readonly { readonly line: number; readonly because: string }[];
 }
 
-/** A restarted agent, as a reader would say it. */
+/** Description of a restart for reports. */
 export const restartText = 'restart of the agent';
 /** Expected result of a restart. */
 export const nothingChanges = 'nothing changes';
@@ -65,7 +65,7 @@ function forwardText(
   return `forward to ${[...new Set(texts)].join(', ')}${masquerade ? ', masqueraded' : ''}`;
 }
 
-/** A flow as a reader would say it. */
+/** Describes a flow for reports. */
 export function flowText(flow: ScenarioFlow): string {
   const from = flow.fromEndpoint === undefined ? flow.from : `endpoint ${flow.fromEndpoint}`;
   const port = flow.sourcePort === undefined ? '' : ` port ${flow.sourcePort}`;
