@@ -38,7 +38,7 @@ export function flagzValues(given: FlagValues, settings: EffectiveSettings): Rea
 }
 
 /** Formats the value of a field as text for a flag. */
-export function flagText(type: FieldType, value: FieldValue): string {
+function flagText(type: FieldType, value: FieldValue): string {
   if (value instanceof Map) return [...value].map(([name, on]) => `${name}=${on}`).join(',');
   const plain = type === 'nanoseconds' ? formatDuration(Number(value)) : toPlain(type, value);
   if (Array.isArray(plain)) return plain.map((one) => (typeof one === 'string' ? one : JSON.stringify(one))).join(',');
