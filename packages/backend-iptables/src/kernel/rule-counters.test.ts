@@ -3,7 +3,7 @@ import { type ServiceCounters } from '@switchyard/core/engine';
 import { ManualClock } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import type { Change } from './apply/change.ts';
-import { meaningOf, type OwnedEntry } from './apply/entry-owners.ts';
+import type { OwnedEntry } from './apply/entry-owners.ts';
 import type { TableName } from '../render/chains.ts';
 import { RuleCounters } from './rule-counters.ts';
 
@@ -11,7 +11,7 @@ const cart = 'shop/cart:/TCP' as ServicePortKey;
 const { signal } = new AbortController();
 
 function entry(table: TableName, chain: string, rule: string): OwnedEntry {
-  return { key: cart, table, chain, rule, meaning: meaningOf(table, chain, rule) };
+  return { key: cart, table, chain, rule };
 }
 
 const cluster = entry('nat', 'KUBE-SERVICES', '-d 10.96.0.10/32 -p tcp -m tcp --dport 80 -j KUBE-SVC-X');

@@ -3,7 +3,6 @@ import { type CountedTotal, type ServiceCounters, ServiceCounts } from '@switchy
 import { type Change, chainKey, type ChainRef, entryKey } from './apply/change.ts';
 import type { OwnedEntry } from './apply/entry-owners.ts';
 import { chainNames } from '../render/names.ts';
-import type { TableName } from '../render/chains.ts';
 import type { IptablesClient } from './client/iptables-client.ts';
 
 /** What is counted, and by whom it is read. */
@@ -91,20 +90,10 @@ function chainsOf(entries: Iterable<OwnedEntry>): readonly ChainRef[] {
   return [...chains.values()];
 }
 
-function totalsOf({ table, chain, meaning }: OwnedEntry): readonly CountedTotal[] {
-  switch (meaning) {
-    case 'connection':
-      return accepted;
-    case 'sourceRange':
-      return sourceRange; // it came by a rule of the nat table
-    case 'noEndpoints':
-      return noEndpoints;
-    case 'noLocalEndpoint':
-      // From outside it came by a rule of the nat table, which lets pods and the node itself through.
-      return isInside(table, chain) ? noLocalEndpointInside : noLocalEndpoint;
-  }
-}
-
-function isInside(table: TableName, chain: string): boolean {
-  return table === 'filter' && chain === chainNames.services;
+function totalsOf({ table, chain, rule }: OwnedEntry): readonly CountedTotal[] {
+  if (table === 'nat') return accepted;
+  if (chain === chainNames.proxyFirewall) return sourceRange; // it came by a rule of the nat table
+  if (/ -j REJECT\b/.test(rule)) return noEndpoints;
+  // From outside it came by a rule of the nat table, which lets pods and the node itself through.
+  return chain === chainNames.services ? noLocalEndpointInside : noLocalEndpoint;
 }

@@ -1,17 +1,13 @@
 import type { ServicePortKey } from '@switchyard/core';
-import type { ChainRule, RuleText, TableName } from '../../render/chains.ts';
+import type { ChainRule, RuleText } from '../../render/chains.ts';
 import { type ChainKey, chainKey } from './change.ts';
 
 /** Whose a rule of a shared chain is. */
 export type EntryOwner = { readonly kind: 'service'; readonly key: ServicePortKey } | { readonly kind: 'healthChecks' };
 
-/** What a packet that meets the rule tells of its Service. */
-export type EntryMeaning = 'connection' | 'noEndpoints' | 'noLocalEndpoint' | 'sourceRange';
-
 /** A rule of a shared chain. */
 export interface OwnedEntry extends ChainRule {
   readonly key: ServicePortKey;
-  readonly meaning: EntryMeaning;
 }
 
 /**
@@ -50,11 +46,4 @@ export class EntryOwners {
 function isSameOwner(a: EntryOwner | undefined, b: EntryOwner | undefined): boolean {
   if (a === undefined || a.kind !== b?.kind) return false;
   return a.kind !== 'service' || b.kind !== 'service' || a.key === b.key;
-}
-
-/** What a rule of a shared chain counts, told by where it stands and what it does. */
-export function meaningOf(table: TableName, chain: string, rule: RuleText): EntryMeaning {
-  if (table === 'nat') return 'connection';
-  if (chain === 'KUBE-PROXY-FIREWALL') return 'sourceRange';
-  return / -j REJECT\b/.test(rule) ? 'noEndpoints' : 'noLocalEndpoint';
 }

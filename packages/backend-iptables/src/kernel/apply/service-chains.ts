@@ -2,7 +2,7 @@ import { InvariantError, type ServiceForwarding, type ServicePortKey } from '@sw
 import type { HeldService, ServiceTracker } from '@switchyard/core/engine';
 import type { Chain, ChainRule, RenderedService, TableName } from '../../render/chains.ts';
 import { chainChange, type Change, type ChainRef, chainKey, entryKey } from './change.ts';
-import { type EntryOwner, type EntryOwners, meaningOf, type OwnedEntry } from './entry-owners.ts';
+import type { EntryOwner, EntryOwners, OwnedEntry } from './entry-owners.ts';
 import type { Group } from './group.ts';
 import type { KernelState } from './kernel-state.ts';
 import { lostEntries } from './lost-entries.ts';
@@ -66,9 +66,7 @@ export class ServiceChains {
   /** All rules in shared chains. */
   *entries(): Generator<OwnedEntry> {
     for (const { key, entries } of this.#tracker.values()) {
-      for (const { table, chain, rule } of entries) {
-        yield { table, chain, rule, key, meaning: meaningOf(table, chain, rule) };
-      }
+      for (const { table, chain, rule } of entries) yield { table, chain, rule, key };
     }
   }
 
