@@ -115,7 +115,7 @@ export class RestoreWriter implements GroupWriter<Group, Change> {
 
   /** Transactions before the refused one are in the kernel. */
   #noteWritten(text: RestoreText<Group>, refusal: Extract<RestoreResult, { readonly status: 'refused' }>): void {
-    const line = refusal.line ?? refusal.commit;
+    const { line } = refusal;
     if (line !== undefined) for (const change of text.writtenBefore(line)) this.#note(change);
     else if (!refusal.isTransient || text.transactions > 1) {
       const what = 'iptables-restore ended and did not say how far it came'; // another process killed it

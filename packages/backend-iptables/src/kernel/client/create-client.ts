@@ -10,7 +10,6 @@ import {
   saveLineReader,
 } from '@switchyard/netfilter/iptables';
 import type { TableName } from '../../render/chains.ts';
-import { InputLines } from './input-lines.ts';
 import type { CountedRule, IptablesClient, RestoreResult, TableReader } from './iptables-client.ts';
 import { parseListing } from './parse-listing.ts';
 import { parseRefusal } from './refusal.ts';
@@ -103,20 +102,12 @@ async function restore(
 ): Promise<RestoreResult> {
   const file = `${options.command}-restore`;
   const args = ['--noflush', ...waitArguments(options)];
-  const stdin = new InputLines(text);
-  const result = await options.runner.run(file, args, { stdin, timeout, signal });
+  const result = await options.runner.run(file, args, { stdin: text, timeout, signal });
   if (result.exitCode === 0) return { status: 'done' };
   const { kind, line } = parseRefusal(result.stderr);
   const error = failure(`cannot write rules with ${iptablesName(options)}`, { file, args }, result);
   if (kind === 'permission' || kind === 'tables') throw error;
-  const isCommit = line !== undefined && stdin.isCommit(line);
-  return {
-    status: 'refused',
-    line: isCommit ? undefined : line,
-    commit: isCommit ? line : undefined,
-    isTransient: kind === 'locked' || kind === 'changed',
-    error,
-  };
+  return { status: 'refused', line, isTransient: kind === 'locked' || kind === 'changed', error };
 }
 
 /** iptables 1.6.2 is the first whose `iptables-restore` waits. */

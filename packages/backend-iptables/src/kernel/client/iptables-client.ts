@@ -8,10 +8,11 @@ export type RestoreResult =
   /** Nothing of the table that was refused is written; tables before it in the text are. */
   | {
       readonly status: 'refused';
-      /** 1 is the first line of the text; undefined when iptables named none: legacy does not for what the kernel refuses. */
+      /**
+       * The line that iptables named, 1 being the first: tables before it are written. That of COMMIT where no other is to blame, as for
+       * all that the kernel refuses to legacy. Undefined when iptables named none.
+       */
       readonly line: number | undefined;
-      /** The line of the COMMIT that iptables named, when it named that alone: tables before it are written. */
-      readonly commit?: number | undefined;
       /** Somebody else held the lock all the time, or changed the rules meanwhile: worth another try. */
       readonly isTransient: boolean;
       readonly error: Error;
