@@ -20,14 +20,13 @@ beforeEach(async () => {
   }
 });
 
-async function contentOf(table: TableName, wantsCounters = false): Promise<readonly string[]> {
+async function contentOf(table: TableName): Promise<readonly string[]> {
   const lines: string[] = [];
   await client.read(
     table,
     {
-      wantsCounters,
       chain: (name, policy) => lines.push(`${name} ${policy}`),
-      rule: (chain, rule, packets, bytes) => lines.push(`${chain}: ${rule} [${packets}:${bytes}]`),
+      rule: (chain, rule) => lines.push(`${chain}: ${rule}`),
     },
     signal,
   );
@@ -64,22 +63,22 @@ describe('the client', () => {
     expect(await contentOf('nat')).toEqual([
       'ONE -',
       'TWO -',
-      'PREROUTING: -j ONE [0:0]',
-      `ONE: -s 192.0.2.1/32 -p tcp -m comment --comment ${comment} -m tcp --dport 80 -j TWO [0:0]`,
-      'ONE: -m statistic --mode random --probability 0.50000000000 -g TWO [0:0]',
-      'ONE:  [0:0]',
-      'TWO: -p udp -j DNAT --to-destination 192.0.2.9:53 [0:0]',
+      'PREROUTING: -j ONE',
+      `ONE: -s 192.0.2.1/32 -p tcp -m comment --comment ${comment} -m tcp --dport 80 -j TWO`,
+      'ONE: -m statistic --mode random --probability 0.50000000000 -g TWO',
+      'ONE: ',
+      'TWO: -p udp -j DNAT --to-destination 192.0.2.9:53',
     ]);
-    expect(await contentOf('filter')).toEqual(['THREE -', 'THREE: -j DROP [0:0]']);
+    expect(await contentOf('filter')).toEqual(['THREE -', 'THREE: -j DROP']);
   });
 
   test('writes a text in pieces that end anywhere', async () => {
     const pieces = content.replace('[7:420] ', '').match(/[^]{1,11}/g) ?? [];
     expect(await written(pieces)).toEqual({ status: 'done' });
-    expect(await contentOf('filter')).toEqual(['THREE -', 'THREE: -j DROP [0:0]']);
+    expect(await contentOf('filter')).toEqual(['THREE -', 'THREE: -j DROP']);
   });
 
-  test('lists and reads counters', async () => {
+  test('lists counters', async () => {
     // Counters in a text are taken with this flag only, which the client does not give.
     await namespace.run(`iptables-${variant}-restore --noflush --counters`, content);
     expect(await client.list('nat', 'ONE', signal)).toEqual([
@@ -91,7 +90,6 @@ describe('the client', () => {
       { rule: '-m statistic --mode random --probability 0.50000000000 -g TWO', packets: 0, bytes: 0 },
       { rule: '', packets: 0, bytes: 0 },
     ]);
-    expect((await contentOf('nat', true)).find((line) => line.includes('--dport 80'))).toMatch(/ \[7:420\]$/);
     expect(await client.list('nat', 'TWO', signal)).toHaveLength(1);
   });
 

@@ -93,11 +93,6 @@ describe('read', () => {
     expect((error as Error).message).toMatch(/^cannot read table nat of iptables-nft: /);
     expect((error as Error).message).toContain(words);
   });
-
-  test('counters are asked for where they are wanted', async () => {
-    const command = { file: 'iptables-nft-save', args: ['-t', 'nat', '-c'], answer: { stdout: '*nat\nCOMMIT\n' } };
-    await withClient(nft, command, (client) => client.read('nat', { ...reader, wantsCounters: true }, signal));
-  });
 });
 
 describe('list', () => {

@@ -8,9 +8,10 @@ import {
   isVersionAtLeast,
   LineSplitter,
   saveLineReader,
+  type SaveReader,
 } from '@switchyard/netfilter/iptables';
 import type { TableName } from '../../render/chains.ts';
-import type { CountedRule, IptablesClient, RestoreResult, TableReader } from './iptables-client.ts';
+import type { CountedRule, IptablesClient, RestoreResult } from './iptables-client.ts';
 import { parseListing } from './parse-listing.ts';
 import { parseRefusal } from './refusal.ts';
 import { UnreadableTableError } from './unreadable-table.ts';
@@ -64,11 +65,11 @@ export async function findPrograms(
 async function read(
   options: IptablesClientOptions,
   table: TableName,
-  reader: TableReader,
+  reader: SaveReader,
   signal: AbortSignal,
 ): Promise<void> {
   const file = `${options.command}-save`;
-  const args = ['-t', table, ...(reader.wantsCounters === true ? ['-c'] : [])];
+  const args = ['-t', table];
   const { take, outcome } = saveLineReader(reader);
   const lines = new LineSplitter(take);
   const onStdout = (piece: string): void => lines.push(piece);

@@ -25,12 +25,6 @@ export interface CountedRule {
   readonly bytes: number;
 }
 
-/** Receives what a table holds. */
-export interface TableReader extends SaveReader {
-  /** Default: no counters. */
-  readonly wantsCounters?: boolean;
-}
-
 /** The iptables programs of one family and variant. Rejects with `HostError` where a program cannot do its work at all. */
 export interface IptablesClient {
   readonly ipFamily: IpFamily;
@@ -41,7 +35,7 @@ export interface IptablesClient {
    * Reads one table as a stream: a big one never stands in memory as a whole. Rejects with `UnreadableTableError` where nft
    * wrote into it what iptables cannot express; single chains of it can be listed and written all the same.
    */
-  read(table: TableName, reader: TableReader, signal: AbortSignal): Promise<void>;
+  read(table: TableName, reader: SaveReader, signal: AbortSignal): Promise<void>;
   /**
    * The rules of one chain with counters; undefined when there is no such chain, or iptables cannot express what is in it.
    * Cheap with the nft variant; legacy reads the whole table in the kernel, but prints this chain only.
