@@ -1,7 +1,6 @@
 import { chainOfKey } from './apply/change.ts';
 import type { KernelState, RuleList } from './apply/kernel-state.ts';
-import { tableNames } from './apply/read-kernel.ts';
-import type { RuleText, TableName } from '../render/chains.ts';
+import { type RuleText, type TableName, tableNames } from '../render/chains.ts';
 import { chainNames } from '../render/names.ts';
 import { isOurChain } from '@switchyard/netfilter/iptables';
 import { isTargetOfOurs } from './our-chains.ts';

@@ -1,11 +1,8 @@
 import { isOurChain } from '@switchyard/netfilter/iptables';
-import type { RuleText, TableName } from '../render/chains.ts';
+import { type RuleText, type TableName, tableNames } from '../render/chains.ts';
 import type { IptablesClient } from './client/iptables-client.ts';
 import { isTargetOfOurs } from './our-chains.ts';
 import { chainNames } from '../render/names.ts';
-
-/** The order of a dump. */
-const tables: readonly TableName[] = ['nat', 'filter', 'mangle'];
 
 /** Chains whose rules have no order among them but for the last ones. */
 const shared: ReadonlySet<string> = new Set([
@@ -21,7 +18,7 @@ const shared: ReadonlySet<string> = new Set([
  */
 export async function dumpRules(client: IptablesClient, signal: AbortSignal): Promise<string> {
   let text = '';
-  for (const table of tables) text += await dumpTable(client, table, signal);
+  for (const table of tableNames) text += await dumpTable(client, table, signal);
   return text;
 }
 

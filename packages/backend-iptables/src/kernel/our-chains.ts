@@ -3,8 +3,8 @@ import { isOurChain } from '@switchyard/netfilter/iptables';
 import type { TableName } from '../render/chains.ts';
 import { chainNames } from '../render/names.ts';
 
-/** The kernel's own chains, from which others are reached. */
-const builtIn: ReadonlySet<string> = new Set(['PREROUTING', 'INPUT', 'FORWARD', 'OUTPUT', 'POSTROUTING']);
+/** The kernel's own chains, from which others are reached: they are there when they are first written to. */
+export const builtInChains: ReadonlySet<string> = new Set(['PREROUTING', 'INPUT', 'FORWARD', 'OUTPUT', 'POSTROUTING']);
 
 /** The table in the words of nft: `ip nat`. */
 export function tableText(ipFamily: IpFamily, table: TableName): string {
@@ -13,7 +13,7 @@ export function tableText(ipFamily: IpFamily, table: TableName): string {
 
 /** Whether a chain can hold rules of ours among those of others. */
 export function isSharedWithOthers(name: string): boolean {
-  return builtIn.has(name) || name === chainNames.kubeletFirewall;
+  return builtInChains.has(name) || name === chainNames.kubeletFirewall;
 }
 
 /** Whether a jump to this chain in a chain of others is a rule of ours. */

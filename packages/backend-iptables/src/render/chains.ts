@@ -1,5 +1,8 @@
 /** The iptables tables we write to. */
-export type TableName = 'nat' | 'filter' | 'mangle';
+export const tableNames = ['nat', 'filter', 'mangle'] as const;
+
+/** One of them. */
+export type TableName = (typeof tableNames)[number];
 
 /**
  * A rule in the spelling of `iptables-save`, without `-A CHAIN `: matches in the order in which it prints them, numbers as the

@@ -1,7 +1,8 @@
 import { type ChainKey, chainKey, chainOf, type ChainRef, type Change } from '../kernel/apply/change.ts';
 import { KernelState } from '../kernel/apply/kernel-state.ts';
-import { type Reading, readTable, tableNames } from '../kernel/apply/read-kernel.ts';
+import { type Reading, readTable } from '../kernel/apply/read-kernel.ts';
 import { type ChainDifference, compareStates } from '../kernel/compare-states.ts';
+import { tableNames } from '../render/chains.ts';
 
 /** What knows what was left in the kernel, and how to read it. */
 export interface KnownKernel {

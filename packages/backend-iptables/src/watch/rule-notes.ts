@@ -11,7 +11,7 @@ import {
 } from '@switchyard/netfilter';
 import { isOurChain } from '@switchyard/netfilter/iptables';
 import { type ChainRef, chainKey } from '../kernel/apply/change.ts';
-import type { TableName } from '../render/chains.ts';
+import { type TableName, tableNames } from '../render/chains.ts';
 import { jumpTarget } from './jump-target.ts';
 import { isSharedWithOthers, isTargetOfOurs, tableText } from '../kernel/our-chains.ts';
 import type { OwnProcesses } from './own-processes.ts';
@@ -142,14 +142,10 @@ function readNames(
   let table: TableName | undefined;
   cursor.enter(bytes, start, end);
   while (cursor.next()) {
-    if (cursor.type === attribute.table) table = asTable(readText(bytes, cursor.start, cursor.end));
+    if (cursor.type === attribute.table) table = tableNames.find((name) => name === readText(bytes, cursor.start, cursor.end));
     else if (cursor.type === chainAttribute) return { table, chain: readText(bytes, cursor.start, cursor.end) };
   }
   return { table, chain: '' };
-}
-
-function asTable(name: string): TableName | undefined {
-  return name === 'nat' || name === 'filter' || name === 'mangle' ? name : undefined;
 }
 
 /** Whether a rule of a chain that is not ours is: it leads to us, or it goes from where ours has no target by which to know it. */

@@ -19,7 +19,7 @@ import {
   type ServicePortKey,
 } from '@switchyard/core';
 import { isOurChain } from '@switchyard/netfilter/iptables';
-import type { RenderedSettings, TableName } from '../../render/chains.ts';
+import { type RenderedSettings, type TableName, tableNames } from '../../render/chains.ts';
 import type { IptablesClient } from '../client/iptables-client.ts';
 import { compareStates } from '../compare-states.ts';
 import { type RenderChoices, renderOptions, type RenderOptions } from '../../render/options.ts';
@@ -29,7 +29,7 @@ import { EntryOwners, type OwnedEntry } from './entry-owners.ts';
 import type { Group } from './group.ts';
 import { KernelState } from './kernel-state.ts';
 import { PrintedRules } from './printed-rules.ts';
-import { readChains, type Reading, readTable, tableNames } from './read-kernel.ts';
+import { readChains, type Reading, readTable } from './read-kernel.ts';
 import { renderHealthCheck } from '../../render/render-health-check.ts';
 import { renderService } from '../../render/render-service.ts';
 import { renderSettings } from '../../render/render-settings.ts';

@@ -2,15 +2,10 @@ import type { IptablesClient } from '../client/iptables-client.ts';
 import type { ChainRule, RuleText, TableName } from '../../render/chains.ts';
 import { type ChainKey, chainKey, type ChainRef } from './change.ts';
 import { UnreadableTableError } from '../client/unreadable-table.ts';
+import { builtInChains } from '../our-chains.ts';
 import { KernelState, type RuleList } from './kernel-state.ts';
 import type { PrintedRules } from './printed-rules.ts';
 import { ChainHasher, hashRules } from './rule-hash.ts';
-
-/** The kernel's own chains: they are there when they are first written to. */
-const builtIn: ReadonlySet<string> = new Set(['PREROUTING', 'INPUT', 'FORWARD', 'OUTPUT', 'POSTROUTING']);
-
-/** The tables we write to. */
-export const tableNames: readonly TableName[] = ['nat', 'filter', 'mangle'];
 
 /** How chains are read. */
 export interface Reading {
@@ -33,7 +28,7 @@ export async function readTable(
 ): Promise<void> {
   const ofTable = [...reading.lists.keys()].filter((key) => key.startsWith(`${table} `));
   const listed = ofTable.map((key): ChainRef => ({ table, name: key.slice(table.length + 1) }));
-  for (const { name } of listed) if (builtIn.has(name)) state.setList(table, name, { counts: new Map(), tail: [] });
+  for (const { name } of listed) if (builtInChains.has(name)) state.setList(table, name, { counts: new Map(), tail: [] });
   try {
     await readWhole(reading, table, state, signal);
   } catch (error) {
@@ -113,7 +108,7 @@ async function listChain(
     found.setHash(table, name, rules && printed.hash(table, name, hashRules(rules)));
     return;
   }
-  if (rules === undefined && !builtIn.has(name)) return;
+  if (rules === undefined && !builtInChains.has(name)) return;
   const words = (rules ?? (await knownJumps(reading, { table, name }, signal))).map((rule) =>
     printed.rule(table, name, rule),
   );
