@@ -1,6 +1,6 @@
 import { type Clock, type Millis, millis, type ServicePortKey } from '@switchyard/core';
 import { type CountedTotal, type ServiceCounters, ServiceCounts } from '@switchyard/core/engine';
-import { type Change, chainKey, type ChainRef, entryKey } from './apply/change.ts';
+import { type Change, chainKey, chainsOfRules, entryKey } from './apply/change.ts';
 import type { OwnedEntry } from './apply/entry-owners.ts';
 import { chainNames } from '../render/names.ts';
 import type { IptablesClient } from './client/iptables-client.ts';
@@ -69,7 +69,8 @@ export class RuleCounters {
 
   async #readRules(signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
     const reading = new Map<string, number>();
-    for (const { table, name } of chainsOf(this.#options.entries())) {
+    // Only chains in which Services have rules: most nodes refuse nothing.
+    for (const { table, name } of chainsOfRules(this.#options.entries())) {
       const rules = await this.#options.client.list(table, name, signal);
       for (const { rule, packets } of rules ?? []) {
         if (packets === 0) continue;
@@ -79,15 +80,6 @@ export class RuleCounters {
     }
     return reading;
   }
-}
-
-/** Only chains in which Services have rules: most nodes refuse nothing. */
-function chainsOf(entries: Iterable<OwnedEntry>): readonly ChainRef[] {
-  const chains = new Map<string, ChainRef>();
-  for (const { table, chain } of entries) {
-    chains.set(chainKey(table, chain), { table, name: chain });
-  }
-  return [...chains.values()];
 }
 
 function totalsOf({ table, chain, rule }: OwnedEntry): readonly CountedTotal[] {

@@ -1,7 +1,8 @@
+import { isEqual } from '@switchyard/core';
 import type { Chain, ChainRule, PlacedRule, RenderedSettings, RuleText, TableName } from '../../render/chains.ts';
 import { heartbeatRule } from '../heartbeat.ts';
 import { chainNames } from '../../render/names.ts';
-import { chainChange, type Change, type ChainKey, chainKey, type ChainRef } from './change.ts';
+import { chainChange, type Change, type ChainKey, chainKey, chainsOfRules } from './change.ts';
 import type { EntryOwner, EntryOwners } from './entry-owners.ts';
 import type { Group } from './group.ts';
 import type { KernelState } from './kernel-state.ts';
@@ -67,7 +68,7 @@ export class AppliedSettings {
     return {
       owner: { kind: 'settings' },
       plan: () => rules.flatMap((jump) => jumpIfMissing(jump, state)),
-      chains: () => uniqueChains(rules),
+      chains: () => chainsOfRules(rules),
       settle: () => undefined,
     };
   }
@@ -85,7 +86,7 @@ export class AppliedSettings {
         this.#owners.claim(wanted, entryOwner);
         return changes;
       },
-      chains: () => uniqueChains([...wanted, ...before]),
+      chains: () => chainsOfRules([...wanted, ...before]),
       settle: (isApplied) => {
         const texts = new Set(wanted.map(({ rule }) => rule));
         this.#healthChecks = isApplied ? wanted : [...wanted, ...before.filter(({ rule }) => !texts.has(rule))];
@@ -104,7 +105,7 @@ export class AppliedSettings {
   #tail({ table, name, rules }: Chain, state: KernelState): readonly Change[] {
     const list = state.list(table, name);
     if (list === undefined) return [{ kind: 'list', table, name, tail: rules }];
-    if (list.tail !== undefined && isSame(list.tail, rules)) return [];
+    if (list.tail !== undefined && isEqual(list.tail, rules)) return [];
     const before = this.#tails.get(chainKey(table, name)) ?? [];
     const old = [...new Set([...before, ...rules])];
     return [
@@ -140,14 +141,4 @@ function jumpIfMissing({ table, chain, rule, place }: PlacedRule, state: KernelS
 
 function birthmark(): Change {
   return chainChange({ ...mark, rules: [heartbeatRule(undefined)] });
-}
-
-function uniqueChains(rules: readonly ChainRule[]): readonly ChainRef[] {
-  return [
-    ...new Map(rules.map(({ table, chain }) => [chainKey(table, chain), { table, name: chain }] as const)).values(),
-  ];
-}
-
-function isSame(a: readonly RuleText[], b: readonly RuleText[]): boolean {
-  return a.length === b.length && a.every((rule, at) => rule === b[at]);
 }

@@ -25,6 +25,13 @@ export interface ChainSource {
   rulesOf(chain: string): readonly RuleText[];
 }
 
+/** The chains that rules stand in, each once. */
+export function chainsOfRules(rules: Iterable<ChainRule>): readonly ChainRef[] {
+  const chains = new Map<ChainKey, ChainRef>();
+  for (const { table, chain } of rules) chains.set(chainKey(table, chain), { table, name: chain });
+  return [...chains.values()];
+}
+
 /** The chain that a key stands for. */
 export function chainOfKey(key: ChainKey): ChainRef {
   const at = key.indexOf(' ');

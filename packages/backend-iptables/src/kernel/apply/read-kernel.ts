@@ -28,7 +28,8 @@ export async function readTable(
 ): Promise<void> {
   const ofTable = [...reading.lists.keys()].filter((key) => key.startsWith(`${table} `));
   const listed = ofTable.map((key): ChainRef => ({ table, name: key.slice(table.length + 1) }));
-  for (const { name } of listed) if (builtInChains.has(name)) state.setList(table, name, { counts: new Map(), tail: [] });
+  for (const { name } of listed)
+    if (builtInChains.has(name)) state.setList(table, name, { counts: new Map(), tail: [] });
   try {
     await readWhole(reading, table, state, signal);
   } catch (error) {

@@ -1,7 +1,7 @@
 import { InvariantError, type ServiceForwarding, type ServicePortKey } from '@switchyard/core';
 import type { HeldService, ServiceTracker } from '@switchyard/core/engine';
 import type { Chain, ChainRule, RenderedService, TableName } from '../../render/chains.ts';
-import { chainChange, type Change, type ChainRef, chainKey, entryKey } from './change.ts';
+import { chainChange, type Change, type ChainRef, chainsOfRules, entryKey } from './change.ts';
 import type { EntryOwner, EntryOwners, OwnedEntry } from './entry-owners.ts';
 import type { Group } from './group.ts';
 import type { KernelState } from './kernel-state.ts';
@@ -207,12 +207,7 @@ function joined(key: ServicePortKey, had: HeldChains | undefined, next: HeldChai
 }
 
 function chainsOf(...of: readonly (WantedChains | undefined)[]): readonly ChainRef[] {
-  const refs = new Map<string, ChainRef>();
-  for (const owned of of) {
-    for (const name of owned?.chains ?? []) refs.set(chainKey(table, name), { table, name });
-    for (const entry of owned?.entries ?? []) {
-      refs.set(chainKey(entry.table, entry.chain), { table: entry.table, name: entry.chain });
-    }
-  }
-  return [...refs.values()];
+  const own = [...new Set(of.flatMap((held) => held?.chains ?? []))];
+  const shared = chainsOfRules(of.flatMap((held) => held?.entries ?? []));
+  return [...own.map((name): ChainRef => ({ table, name })), ...shared];
 }
