@@ -54,7 +54,7 @@ class Bench {
       table: 'nat',
       name,
       hash: hashRules([rule]),
-      source: { rulesOf: () => [] },
+      rulesOf: () => [],
       lines: 1,
     };
     this.kernel.set(name, rule);

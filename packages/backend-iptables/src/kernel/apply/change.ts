@@ -20,10 +20,8 @@ export function entryKey({ table, chain, rule }: ChainRule): string {
   return `${chainKey(table, chain)} ${rule}`;
 }
 
-/** Knows the rules of some chains, or how to make them again: those of thousands of Services are not kept. */
-export interface ChainSource {
-  rulesOf(chain: string): readonly RuleText[];
-}
+/** The rules of a chain, kept or made again: those of thousands of Services are not kept. */
+type RulesOf = (chain: string) => readonly RuleText[];
 
 /** The chains that rules stand in, each once. */
 export function chainsOfRules(rules: Iterable<ChainRule>): readonly ChainRef[] {
@@ -49,7 +47,7 @@ export type Change =
       /** How many rules it has. */
       readonly lines: number;
       /** Tells them when they are written. */
-      readonly source: ChainSource;
+      readonly rulesOf: RulesOf;
     }
   /** A chain that several share is made; `tail` is all that it holds at first. */
   | { readonly kind: 'list'; readonly table: TableName; readonly name: string; readonly tail: readonly RuleText[] }
@@ -77,11 +75,11 @@ export function chainOf(change: Change): ChainRef {
   return { table: change.table, name: 'name' in change ? change.name : change.chain };
 }
 
-/** Writes a chain whole. `source` returns the rules again when they are written; default: they are kept. */
+/** Writes a chain whole. `rulesOf` returns the rules again when they are written; default: they are kept. */
 export function chainChange(
   { table, name, rules }: Chain,
   hash: ChainHash = hashRules(rules),
-  source: ChainSource = { rulesOf: () => rules },
+  rulesOf: RulesOf = () => rules,
 ): Change {
-  return { kind: 'chain', table, name, hash, lines: rules.length, source };
+  return { kind: 'chain', table, name, hash, lines: rules.length, rulesOf };
 }

@@ -154,7 +154,7 @@ function* texts(transactions: readonly Transaction<unknown>[]): Generator<string
 function textOf(change: Change): string {
   switch (change.kind) {
     case 'chain':
-      return addTo(change.name, change.source.rulesOf(change.name));
+      return addTo(change.name, change.rulesOf(change.name));
     case 'list':
       return addTo(change.name, change.tail);
     case 'insert':

@@ -138,13 +138,12 @@ export class ServiceChains {
 
   #plan(service: ServiceForwarding, chains: readonly Chain[], planning: ServicePlanning & Next): readonly Change[] {
     const { state, stale, note, render, next } = planning;
-    const source = {
-      rulesOf: (name: string) => render(service).chains.find((chain) => chain.name === name)?.rules ?? [],
-    };
+    const rulesOf = (name: string): Chain['rules'] =>
+      render(service).chains.find((chain) => chain.name === name)?.rules ?? [];
     const changes: Change[] = [];
     for (const chain of chains) {
       const hash = hashRules(chain.rules);
-      if (state.hashOf(table, chain.name) !== hash) changes.push(chainChange(chain, hash, source));
+      if (state.hashOf(table, chain.name) !== hash) changes.push(chainChange(chain, hash, rulesOf));
       stale.delete(chain.name);
       note?.(chain.name);
     }
