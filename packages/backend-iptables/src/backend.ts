@@ -27,7 +27,8 @@ import type { HeldChains } from './kernel/apply/service-chains.ts';
 import { removeRules } from './kernel/cleanup.ts';
 import type { IptablesClient } from './kernel/client/iptables-client.ts';
 import { RuleCounters } from './kernel/rule-counters.ts';
-import { RuleWatch, type RuleWatchOptions } from './watch/rule-watch.ts';
+import { LegacyLook } from './watch/legacy-look.ts';
+import { type RuleWatchOptions, watchRules } from './watch/rule-watch.ts';
 import { dumpRules } from './kernel/dump.ts';
 import { readHeartbeat, writeHeartbeat } from './kernel/heartbeat.ts';
 import type { RenderChoices } from './render/options.ts';
@@ -44,7 +45,7 @@ export interface IptablesBackendParts {
   readonly prepare?: () => void;
   /** For how long stale chains of a large cluster stand at least. */
   readonly syncPeriod: Millis;
-  readonly clock?: Clock;
+  readonly clock?: Clock | undefined;
   /** What foreign changes are told by; absent: they are not noticed. */
   readonly watch?: Pick<RuleWatchOptions, 'own' | 'netns'>;
   /** Time since boot; default: the machine's. */
@@ -60,49 +61,38 @@ export class IptablesBackend implements DataplaneBackend {
   readonly driver: IptablesDriver;
   readonly observers: BackendObservers;
   readonly #counters: RuleCounters;
-  readonly #watch: RuleWatch | undefined;
+  readonly #look: LegacyLook;
   readonly #parts: IptablesBackendParts;
   readonly #engine: AppliedState;
   readonly #uptime: () => Millis;
 
   constructor(parts: IptablesBackendParts) {
-    const { client, logger, choices, syncPeriod, prepare, clock = systemClock } = parts;
+    const { client, logger, choices, syncPeriod, prepare, watch, clock = systemClock } = parts;
     this.ipFamily = client.ipFamily;
     const onWritten = (change: Change): void => {
       this.#counters.noteWritten(change);
-      this.#watch?.noteWritten(change);
+      this.#look.noteWritten(change);
     };
     const tracker = new ServiceTracker<HeldChains>();
     const driver = new IptablesDriver({ client, tracker, logger, clock, choices, syncPeriod, prepare, onWritten });
     this.driver = driver;
     this.#engine = new ApplyEngine(driver, tracker);
     this.#counters = new RuleCounters({ client, clock, entries: () => driver.entries() });
-    if (parts.watch !== undefined) {
-      const watch = new RuleWatch({
-        ...parts.watch,
-        client,
-        known: driver,
-        foreign: driver,
-        clock,
-        logger,
-        period: syncPeriod,
-      });
-      this.#watch = watch;
-    }
+    this.#look = new LegacyLook(driver);
+    const watched = { client, look: this.#look, foreign: driver, clock, logger, period: syncPeriod };
     this.#parts = parts;
-    const watch = this.#watch;
     this.observers = {
       // Reads the few chains that all Services share; see docs/design/drift.md for what that costs.
       counters: (signal) => this.#counters.read(signal),
       ruleCounts: () => driver.ruleCounts(),
       age: { mark: (signal) => this.#markAge(signal), read: (signal) => this.#readAge(signal) },
-      ...(watch === undefined ? {} : { drift: (report, signal) => watch.run(report, signal) }),
+      ...(watch && { drift: (report, signal) => watchRules({ ...watch, ...watched }, report, signal) }),
     };
     this.#uptime = parts.uptime ?? ((): Millis => seconds(uptime()));
   }
 
   async apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
-    using _apply = this.#watch?.applying();
+    using _apply = this.#look.applying();
     return await runApply(this.#engine, request, { signal, logger: this.#parts.logger, ipFamily: this.ipFamily });
   }
 

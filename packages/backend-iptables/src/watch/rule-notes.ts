@@ -15,7 +15,16 @@ import { type TableName, tableNames } from '../render/chains.ts';
 import { jumpTarget } from './jump-target.ts';
 import { isSharedWithOthers, isTargetOfOurs, tableText } from '../kernel/our-chains.ts';
 import type { OwnProcesses } from './own-processes.ts';
-import type { ForeignChanges } from './foreign-changes.ts';
+
+/** Receives foreign changes of chains. */
+export interface ForeignChanges {
+  /** Another process made, changed or deleted this chain. */
+  noteChain(chain: ChainRef): void;
+  /** Another process deleted this table, or may have changed all of it. */
+  noteTable(table: TableName): void;
+  /** Another process may have changed anything. */
+  noteAll(): void;
+}
 
 /** What is noted, and for whom. */
 export interface RuleNotesOptions {
@@ -142,7 +151,8 @@ function readNames(
   let table: TableName | undefined;
   cursor.enter(bytes, start, end);
   while (cursor.next()) {
-    if (cursor.type === attribute.table) table = tableNames.find((name) => name === readText(bytes, cursor.start, cursor.end));
+    if (cursor.type === attribute.table)
+      table = tableNames.find((name) => name === readText(bytes, cursor.start, cursor.end));
     else if (cursor.type === chainAttribute) return { table, chain: readText(bytes, cursor.start, cursor.end) };
   }
   return { table, chain: '' };

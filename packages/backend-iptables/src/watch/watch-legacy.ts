@@ -3,7 +3,7 @@ import { type Drift } from '@switchyard/core/engine';
 import type { ChainDifference } from '../kernel/compare-states.ts';
 import type { LegacyLook } from './legacy-look.ts';
 import { tableText } from '../kernel/our-chains.ts';
-import type { ForeignChanges } from './foreign-changes.ts';
+import type { ForeignChanges } from './rule-notes.ts';
 
 /** Looking takes at most this share of one core. */
 const maxShare = 0.02;
