@@ -14,27 +14,12 @@ export async function openBackend(
   const runner = own.runner(host.runner);
   // Not by spreading: a host may inherit what it has.
   const { logger, variant, syncPeriod, clock, netns, packetCounters, masqueradeBit, tcpBeLiberal } = host;
-  const place = {
-    runner,
-    logger,
-    variant,
-    ...(netns === undefined ? {} : { netns }),
-    ...(packetCounters === undefined ? {} : { packetCounters }),
-  };
+  const place = { runner, logger, variant, netns, packetCounters };
   const { client, facts, prepare } = await openIptables(place, ipFamily, signal);
   if (!Number.isInteger(masqueradeBit) || masqueradeBit < 0 || masqueradeBit > 31) {
     throw new UsageError('iptables.masquerade-bit', `a mark has the bits 0 to 31: ${masqueradeBit}`);
   }
   const { randomFully, nfacct } = facts;
   const choices = { masqueradeMark: 2 ** masqueradeBit, dropInvalid: !tcpBeLiberal, randomFully, nfacct };
-  return new IptablesBackend({
-    client,
-    runner,
-    logger,
-    choices,
-    prepare,
-    syncPeriod,
-    watch: { own, netns },
-    ...(clock === undefined ? {} : { clock }),
-  });
+  return new IptablesBackend({ client, runner, logger, choices, prepare, syncPeriod, watch: { own, netns }, clock });
 }

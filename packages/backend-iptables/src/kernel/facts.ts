@@ -21,9 +21,8 @@ export interface IptablesFacts {
 }
 
 /** What is needed of the host to find the facts. */
-export type FactsHost = Pick<IptablesHost, 'runner' | 'variant' | 'netns' | 'logger'> & {
-  /** For tests and fakes; default: the kernel's, by netlink, in `netns`. */
-  readonly packetCounters?: PacketCounters;
+export type FactsHost = Pick<IptablesHost, 'runner' | 'variant' | 'logger'> & {
+  readonly [K in 'netns' | 'packetCounters']?: IptablesHost[K] | undefined;
 };
 
 /** A client, and what rules that it writes may use. */
