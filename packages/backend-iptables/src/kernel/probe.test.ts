@@ -57,7 +57,7 @@ test('a kernel that lacks something is unusable, and what it lacks is named', as
   const result = await probed(
     version('1.8.9'),
     scratch(refused),
-    ...ruleFeatures.map(({ modules }) => scratch(modules === 'xt_statistic' ? refused : {})),
+    ...ruleFeatures('IPv4').map(({ modules }) => scratch(modules === 'xt_statistic' ? refused : {})),
   );
   expect(result).toEqual({
     status: 'unusable',

@@ -92,13 +92,16 @@ async function faultsOf(
     const version = programs.version === '' ? 'of unknown version' : programs.version;
     return [`${name} ${version} is too old; ${oldest} or newer is needed`];
   }
-  const tried = await tryRules(runner, programs, featureText(ruleFeatures, ipFamily), signal);
+  const tried = await tryRules(runner, programs, featureText(ruleFeatures(ipFamily)), signal);
   if (tried.exitCode === 0) return [];
   if (isEndedBySignal(tried)) return [`${programs.command}-restore ${endingOf(tried)} when it tried the rules`];
   const { kind, said, advice } = parseRefusal(tried.stderr);
   if (kind === 'permission') return [`${name} may not change the rules: ${advice}`];
   if (kind === 'tables') return [await noTables(runner, programs, tried, signal)];
-  return [...(await missingFeatures(runner, programs, ruleFeatures, signal)), `${name} refuses the rules: ${said}`];
+  return [
+    ...(await missingFeatures(runner, programs, ruleFeatures(ipFamily), signal)),
+    `${name} refuses the rules: ${said}`,
+  ];
 }
 
 /** An error for programs that are there and do not work. */
@@ -143,7 +146,7 @@ export async function missingFeatures(
   const here = `Linux ${release()} with ${iptablesName(programs)} ${programs.version}`;
   const missing: string[] = [];
   for (const feature of features) {
-    const result = await tryRules(runner, programs, featureText([feature], programs.ipFamily), signal);
+    const result = await tryRules(runner, programs, featureText([feature]), signal);
     if (result.exitCode !== 0) missing.push(`missing: ${feature.name} (${feature.modules}); this is ${here}`);
   }
   return missing;

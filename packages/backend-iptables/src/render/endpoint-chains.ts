@@ -2,7 +2,7 @@ import { addressAndPort, type Endpoint, type TrafficPolicy } from '@switchyard/c
 import type { Chain, RuleText } from './chains.ts';
 import { chainNames, endpointChain } from './names.ts';
 import { probabilityOf } from './probability.ts';
-import { commentOf, ruleOf } from './rule-text.ts';
+import { commentOf, hostMask, ruleOf } from './rule-text.ts';
 import { leadsTo, type ServicePlan } from './service-plan.ts';
 
 /** An endpoint as rules name it. */
@@ -85,6 +85,5 @@ function isAffine(plan: ServicePlan): boolean {
 
 /** The kernel's list of an endpoint's clients (xt_recent), by the whole address. */
 function recentList({ options }: ServicePlan, { chain }: NamedEndpoint): string {
-  const mask = options.ipFamily === 'IPv4' ? '255.255.255.255' : 'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff';
-  return `--name ${chain} --mask ${mask} --rsource`;
+  return `--name ${chain} --mask ${hostMask(options.ipFamily)} --rsource`;
 }

@@ -21,6 +21,11 @@ export function hexOf(mark: number): string {
   return `0x${(mark >>> 0).toString(16)}`;
 }
 
+/** The mask of a whole address. */
+export function hostMask(ipFamily: IpFamily): string {
+  return ipFamily === 'IPv4' ? '255.255.255.255' : 'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff';
+}
+
 /** The target that answers with "port unreachable", for TCP as well, as kube-proxy does. */
 export function rejectTarget(ipFamily: IpFamily): string {
   return `-j REJECT --reject-with ${ipFamily === 'IPv4' ? 'icmp-port-unreachable' : 'icmp6-port-unreachable'}`;

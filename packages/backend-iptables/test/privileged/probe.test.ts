@@ -30,7 +30,7 @@ describe('the probe', () => {
     });
     for (const ipFamily of ipFamilies) {
       const programs = await findIptables(runner, { ipFamily, variant }, signal);
-      expect(await missingFeatures(runner, programs as IptablesPrograms, ruleFeatures, signal)).toEqual([]);
+      expect(await missingFeatures(runner, programs as IptablesPrograms, ruleFeatures(ipFamily), signal)).toEqual([]);
     }
   });
 
@@ -46,9 +46,9 @@ describe('the probe', () => {
       name: 'marks of tomorrow',
       modules: 'xt_tomorrow',
       table: 'nat',
-      rule: () => '-m tomorrow -j RETURN',
+      rule: '-m tomorrow -j RETURN',
     } as const;
-    const features = [...ruleFeatures, impossible];
+    const features = [...ruleFeatures('IPv4'), impossible];
     const [missing, ...others] = await missingFeatures(
       namespace.runner,
       programs as IptablesPrograms,

@@ -1,5 +1,6 @@
 import type { IpFamily } from '@switchyard/core';
-import type { TableName } from '../../render/chains.ts';
+import type { RuleText, TableName } from '../../render/chains.ts';
+import { hostMask, rejectTarget } from '../../render/rule-text.ts';
 
 /** Something the rules cannot do without. */
 export interface RuleFeature {
@@ -9,106 +10,44 @@ export interface RuleFeature {
   readonly modules: string;
   readonly table: TableName;
   /** A rule that needs it, and as little else as possible. */
-  readonly rule: (ipFamily: IpFamily) => string;
+  readonly rule: RuleText;
 }
-
-const isFour = (ipFamily: IpFamily): boolean => ipFamily === 'IPv4';
 
 /** What the rules need of iptables and the kernel, each on its own, to say what is missing when they are refused. */
-export const ruleFeatures: readonly RuleFeature[] = [
-  {
-    name: 'the table mangle',
-    modules: 'iptable_mangle or nf_tables',
-    table: 'mangle',
-    rule: () => '-j RETURN',
-  },
-  {
-    name: 'the table filter',
-    modules: 'iptable_filter or nf_tables',
-    table: 'filter',
-    rule: () => '-j RETURN',
-  },
-  {
-    name: 'the table nat',
-    modules: 'iptable_nat or nft_chain_nat',
-    table: 'nat',
-    rule: () => '-j RETURN',
-  },
-  {
-    name: 'comments',
-    modules: 'xt_comment',
-    table: 'nat',
-    rule: () => '-m comment --comment "switchyard probe" -j RETURN',
-  },
-  {
-    name: 'ports of TCP, UDP and SCTP',
-    modules: 'xt_tcpudp, xt_sctp',
-    table: 'nat',
-    rule: () => '-p sctp -m sctp --dport 80 -j RETURN',
-  },
-  {
-    name: 'the state of a connection',
-    modules: 'xt_conntrack',
-    table: 'filter',
-    rule: () => '-m conntrack --ctstate INVALID -j DROP',
-  },
-  {
-    name: 'marks',
-    modules: 'xt_mark',
-    table: 'nat',
-    rule: () => '-m mark ! --mark 0x4000/0x4000 -j MARK --set-xmark 0x4000/0x4000',
-  },
-  {
-    name: 'local addresses as a condition',
-    modules: 'xt_addrtype',
-    table: 'nat',
-    rule: () => '-m addrtype --dst-type LOCAL -j RETURN',
-  },
-  {
-    name: 'choice by chance',
-    modules: 'xt_statistic',
-    table: 'nat',
-    rule: () => '-m statistic --mode random --probability 0.50000000000 -j RETURN',
-  },
-  {
-    name: 'session affinity',
-    modules: 'xt_recent',
-    table: 'nat',
-    rule: (ipFamily) =>
-      `-m recent --rcheck --seconds 1 --reap --name SWITCHYARD --mask ${isFour(ipFamily) ? '255.255.255.255' : 'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff'} --rsource -j RETURN`,
-  },
-  {
-    name: 'translation of destinations',
-    modules: 'xt_nat',
-    table: 'nat',
-    rule: (ipFamily) =>
-      `-p tcp -m tcp -j DNAT --to-destination ${isFour(ipFamily) ? '192.0.2.1:80' : '[2001:db8::1]:80'}`,
-  },
-  {
-    name: 'masquerading to random ports',
-    modules: 'xt_MASQUERADE',
-    table: 'nat',
-    rule: () => '-j MASQUERADE --random-fully',
-  },
-  {
-    name: 'refusal with an answer',
-    modules: 'ipt_REJECT, ip6t_REJECT',
-    table: 'filter',
-    rule: (ipFamily) =>
-      `-j REJECT --reject-with ${isFour(ipFamily) ? 'icmp-port-unreachable' : 'icmp6-port-unreachable'}`,
-  },
-];
-
-/** A text for `iptables-restore` that holds rules with these features, in chains that nothing leads to. */
-export function featureText(features: readonly RuleFeature[], ipFamily: IpFamily): string {
-  const tables = [...new Set(features.map(({ table }) => table))];
-  const text = tables.map((table) => {
-    const rules = features
-      .filter((feature) => feature.table === table)
-      .map(({ rule }) => `-A ${chain} ${rule(ipFamily)}\n`);
-    return `*${table}\n:${chain} - [0:0]\n${rules.join('')}COMMIT\n`;
-  });
-  return text.join('');
+export function ruleFeatures(ipFamily: IpFamily): readonly RuleFeature[] {
+  const mask = hostMask(ipFamily);
+  const destination = ipFamily === 'IPv4' ? '192.0.2.1:80' : '[2001:db8::1]:80';
+  return (
+    [
+      ['the table mangle', 'iptable_mangle or nf_tables', 'mangle', '-j RETURN'],
+      ['the table filter', 'iptable_filter or nf_tables', 'filter', '-j RETURN'],
+      ['the table nat', 'iptable_nat or nft_chain_nat', 'nat', '-j RETURN'],
+      ['comments', 'xt_comment', 'nat', '-m comment --comment "switchyard probe" -j RETURN'],
+      ['ports of TCP, UDP and SCTP', 'xt_tcpudp, xt_sctp', 'nat', '-p sctp -m sctp --dport 80 -j RETURN'],
+      ['the state of a connection', 'xt_conntrack', 'filter', '-m conntrack --ctstate INVALID -j DROP'],
+      ['marks', 'xt_mark', 'nat', '-m mark ! --mark 0x4000/0x4000 -j MARK --set-xmark 0x4000/0x4000'],
+      ['local addresses as a condition', 'xt_addrtype', 'nat', '-m addrtype --dst-type LOCAL -j RETURN'],
+      ['choice by chance', 'xt_statistic', 'nat', '-m statistic --mode random --probability 0.50000000000 -j RETURN'],
+      [
+        'session affinity',
+        'xt_recent',
+        'nat',
+        `-m recent --rcheck --seconds 1 --reap --name SWITCHYARD --mask ${mask} --rsource -j RETURN`,
+      ],
+      ['translation of destinations', 'xt_nat', 'nat', `-p tcp -m tcp -j DNAT --to-destination ${destination}`],
+      ['masquerading to random ports', 'xt_MASQUERADE', 'nat', '-j MASQUERADE --random-fully'],
+      ['refusal with an answer', 'ipt_REJECT, ip6t_REJECT', 'filter', rejectTarget(ipFamily)],
+    ] as const
+  ).map(([name, modules, table, rule]) => ({ name, modules, table, rule }));
 }
 
-const chain = 'SWITCHYARD-PROBE';
+/** A text for `iptables-restore` that holds rules with these features, in chains that nothing leads to. */
+export function featureText(features: readonly RuleFeature[]): string {
+  const chain = 'SWITCHYARD-PROBE';
+  const rules = Object.groupBy(features, ({ table }) => table);
+  const texts = Object.entries(rules).map(([table, ofTable]) => {
+    const lines = ofTable.map(({ rule }) => `-A ${chain} ${rule}\n`);
+    return `*${table}\n:${chain} - [0:0]\n${lines.join('')}COMMIT\n`;
+  });
+  return texts.join('');
+}
