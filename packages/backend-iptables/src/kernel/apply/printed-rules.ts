@@ -53,16 +53,13 @@ export class PrintedRules {
     let learned = 0;
     for (const [key, hash] of before) {
       const { table, name } = chainOfKey(key);
+      const [list, other] = [written.list(table, name), found.list(table, name)];
+      if (list !== undefined && other !== undefined && this.#learnRules(key, list, other)) learned++;
       const wanted = written.hashOf(table, name);
       if (hash === nothing || wanted === undefined || wanted === hash) continue;
       if (name === chainNames.mark || found.hashOf(table, name) !== hash) continue; // the mark ages
       this.#chains.set(key, { found: hash, written: wanted });
       learned++;
-    }
-    for (const key of before.keys()) {
-      const { table, name } = chainOfKey(key);
-      const [list, other] = [written.list(table, name), found.list(table, name)];
-      if (list !== undefined && other !== undefined && this.#learnRules(key, list, other)) learned++;
     }
     return learned;
   }
