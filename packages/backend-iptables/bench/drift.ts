@@ -9,7 +9,7 @@ import { type ForwardingTable, millis, noopLogger, seconds, systemClock } from '
 import type { IptablesVariant } from '@switchyard/netfilter/iptables';
 import { createLab, runnerIn } from '@switchyard/lab';
 import { LegacyLook } from '../src/watch/legacy-look.ts';
-import { serviceChain } from '../src/render/names.ts';
+import { serviceChains } from '../src/render/names.ts';
 import { openBackend } from '../src/open-backend.ts';
 import { clusterOf } from './cluster.ts';
 
@@ -99,7 +99,7 @@ await timed('counters', 5, async () => backend.observers.counters?.(signal));
 await timed('look', variant === 'nft' ? 1 : 5, async () => new LegacyLook(backend.driver).compare(signal));
 const [first] = [...table.services.values()];
 if (first === undefined) throw new Error('there is no Service');
-await heal(`-t nat -D ${serviceChain('SVC', first.key, 'TCP')} 2`);
+await heal(`-t nat -D ${serviceChains(first.key, 'TCP').SVC} 2`);
 await heal('-t nat -D KUBE-SERVICES 5');
 await heal('-t nat -D PREROUTING 1');
 process.stdout.write(`resident: ${Math.round(process.memoryUsage().rss / 1e6)} MB\n`);

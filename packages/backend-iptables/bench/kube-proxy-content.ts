@@ -1,5 +1,5 @@
 import type { Endpoint, ForwardingTable, ServiceForwarding } from '@switchyard/core';
-import { chainNames, endpointChain, portNameOf, serviceChain } from '../src/render/names.ts';
+import { chainNames, endpointChain, portNameOf, serviceChains } from '../src/render/names.ts';
 
 /**
  * What kube-proxy 1.36 hands to `iptables-restore --noflush --counters`, for the baseline of the bench: Services with a
@@ -119,8 +119,8 @@ function namesOf({ key, protocol, frontends }: ServiceForwarding): Names {
   return {
     name,
     protocol: lower,
-    clusterChain: serviceChain('SVC', key, protocol),
-    externalChain: serviceChain('EXT', key, protocol),
+    clusterChain: serviceChains(key, protocol).SVC,
+    externalChain: serviceChains(key, protocol).EXT,
     nodePort: nodePort?.port,
     clusterIp: `-m comment --comment "${name} cluster IP" -m ${lower} -p ${lower} -d ${clusterIp?.address} --dport ${clusterIp?.port}`,
   };

@@ -1,6 +1,6 @@
 import { type Protocol, serviceKey, servicePortKey } from '@switchyard/core';
 import { expect, test } from 'vitest';
-import { endpointChain, portNameOf, serviceChain, serviceChains } from './names.ts';
+import { endpointChain, portNameOf, serviceChains } from './names.ts';
 
 const key = (namespace: string, name: string, port: string, protocol: Protocol) =>
   servicePortKey(serviceKey(namespace, name), port, protocol);
@@ -10,7 +10,7 @@ test.each([
   ['kube-system', 'kube-dns', 'dns', 'UDP', 'KUBE-SVC-TCOU7JCQXEZGVUNU'],
   ['kube-system', 'kube-dns', 'dns-tcp', 'TCP', 'KUBE-SVC-ERIFXISQEP7F7OF4'],
 ] as const)('%s/%s:%s over %s has the chain that every cluster has: %s', (namespace, name, port, protocol, chain) => {
-  expect(serviceChain('SVC', key(namespace, name, port, protocol), protocol)).toBe(chain);
+  expect(serviceChains(key(namespace, name, port, protocol), protocol).SVC).toBe(chain);
 });
 
 test('a port without a name is called by its Service alone', () => {
@@ -20,7 +20,7 @@ test('a port without a name is called by its Service alone', () => {
 
 test('chains of a Service port differ by kind only, those of its endpoints by address and port', () => {
   const cart = key('shop', 'cart', 'http', 'TCP');
-  const [svc, ext] = [serviceChain('SVC', cart, 'TCP'), serviceChain('EXT', cart, 'TCP')];
+  const { SVC: svc, EXT: ext } = serviceChains(cart, 'TCP');
   expect(ext).toBe(svc.replace('SVC', 'EXT'));
   const names = ['10.0.0.1:80', '10.0.0.1:81', '10.0.0.2:80'].map((text) => endpointChain(cart, 'TCP', text));
   expect(new Set(names).size).toBe(3);

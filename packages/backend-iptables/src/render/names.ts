@@ -18,9 +18,6 @@ export const chainNames = {
   mark: birthmarkChain as 'SWITCHYARD',
 } as const;
 
-/** Chains of one Service port: by cluster policy, by local policy, from outside, and behind source ranges. */
-export type ServiceChainKind = 'SVC' | 'SVL' | 'EXT' | 'FW';
-
 /** Counters of netfilter accounting, by the names that kube-proxy gives them; its metrics read them. */
 export const nfacctNames = {
   /** Packets dropped because conntrack called them INVALID. */
@@ -29,15 +26,10 @@ export const nfacctNames = {
   localhostNodePorts: 'localhost_nps_accepted_pkts',
 } as const;
 
-/** The chains that one Service port can have, whether it needs them or not. */
-export type ServiceChainNames = Readonly<Record<ServiceChainKind, string>>;
+/** The chains that one Service port can have: by cluster policy, by local policy, from outside, and behind source ranges. */
+export type ServiceChainNames = Readonly<Record<'SVC' | 'SVL' | 'EXT' | 'FW', string>>;
 
-/** `KUBE-SVC-` and 16 characters that stand for the Service port. */
-export function serviceChain(kind: ServiceChainKind, key: ServicePortKey, protocol: Protocol): string {
-  return serviceChains(key, protocol)[kind];
-}
-
-/** All names that belong to a Service port: they differ by kind alone. */
+/** All names that belong to a Service port, `KUBE-SVC-` and 16 characters that stand for it; they differ by kind alone. */
 export function serviceChains(key: ServicePortKey, protocol: Protocol): ServiceChainNames {
   const suffix = suffixOf(portNameOf(key) + protocol.toLowerCase());
   return {

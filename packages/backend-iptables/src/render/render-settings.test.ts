@@ -2,8 +2,7 @@ import { tableOf, tableOptions } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import type { Chain, TableName } from './chains.ts';
 import { type RenderChoices, renderOptions } from './options.ts';
-import { renderHealthCheck } from './render-health-check.ts';
-import { renderSettings } from './render-settings.ts';
+import { renderHealthCheck, renderSettings } from './render-settings.ts';
 import { parsePort, serviceKey } from '@switchyard/core';
 
 const usual: RenderChoices = {

@@ -1,4 +1,5 @@
-import type { Chain, RenderedSettings, TableName } from './chains.ts';
+import type { HealthCheck } from '@switchyard/core';
+import type { Chain, ChainRule, RenderedSettings, TableName } from './chains.ts';
 import { chainNames, nfacctNames } from './names.ts';
 import type { RenderOptions } from './options.ts';
 import { ensuredByKubelet, jumps } from './jumps.ts';
@@ -25,6 +26,13 @@ export function renderSettings(options: RenderOptions): RenderedSettings {
     jumps,
     ensured: options.localhostNodePorts ? ensuredByKubelet : { chains: [], rules: [] },
   };
+}
+
+/** Lets load balancers ask the health check server of a Service, whatever the policy of INPUT is. Pure. */
+export function renderHealthCheck({ service, port }: HealthCheck): ChainRule {
+  const comment = commentOf(`${service} health check node port`);
+  const rule = ruleOf('-p tcp', comment, `-m tcp --dport ${port}`, '-j ACCEPT');
+  return { table: 'filter', chain: chainNames.nodePorts, rule };
 }
 
 function empty(table: TableName, name: string): Chain {

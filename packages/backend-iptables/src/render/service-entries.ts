@@ -136,7 +136,7 @@ function refusalTarget(
 }
 
 /** The parts of a rule that match packets to a frontend with an address. */
-export function placeOf(plan: ServicePlan, frontend: Frontend, comment: string): readonly string[] {
+function placeOf(plan: ServicePlan, frontend: Frontend, comment: string): readonly string[] {
   const address = frontend.address as IpAddress; // only NodePorts have none
   return [`-d ${hostCidr(address)}`, ...portMatch(plan, frontend, comment)];
 }

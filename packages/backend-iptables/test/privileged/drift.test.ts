@@ -12,7 +12,7 @@ import {
   startEchoServer,
 } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { endpointChain, serviceChain } from '../../src/render/names.ts';
+import { endpointChain, serviceChains } from '../../src/render/names.ts';
 import { Healing } from './healing.ts';
 import { signal, variant } from './support.ts';
 
@@ -22,8 +22,8 @@ const isNft = variant === 'nft';
 const bound = isNft ? 1200 : 30_000;
 
 const key = (name: string): ServicePortKey => `shop/${name}:/TCP` as ServicePortKey;
-const cart = serviceChain('SVC', key('cart'), 'TCP');
-const unrelated = serviceChain('SVC', key('s1'), 'TCP');
+const cart = serviceChains(key('cart'), 'TCP').SVC;
+const unrelated = serviceChains(key('s1'), 'TCP').SVC;
 const unrelatedEndpoint = endpointChain(key('s1'), 'TCP', '10.244.9.1:8080');
 
 let lab: Lab;

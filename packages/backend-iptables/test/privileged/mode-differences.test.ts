@@ -6,7 +6,7 @@ import { service, type ServiceSpec, slice, tableOf, tableOptions } from '@switch
 import { createSite, type Site, sitePort } from '@switchyard/lab';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type IptablesHost, iptablesBackend } from '../../src/index.ts';
-import { serviceChain } from '../../src/render/names.ts';
+import { serviceChains } from '../../src/render/names.ts';
 import { hostOf } from './site-host.ts';
 import { signal, variant } from './support.ts';
 
@@ -101,7 +101,7 @@ test('an endpoint remembers as many clients as xt_recent is told to: one more, a
       '-t',
       'nat',
       '-S',
-      serviceChain('SVC', 'shop/cart:/TCP' as never, 'TCP'),
+      serviceChains('shop/cart:/TCP' as never, 'TCP').SVC,
     );
     const list = /-j (KUBE-SEP-\S+)/.exec(chains)?.[1] ?? '';
     const known = await run('cat', `/proc/net/xt_recent/${list}`);

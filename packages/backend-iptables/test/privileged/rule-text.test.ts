@@ -7,9 +7,8 @@ import type { IptablesClient } from '../../src/kernel/client/iptables-client.ts'
 import { chainNames, nfacctNames } from '../../src/render/names.ts';
 import { type RenderChoices, type RenderOptions, renderOptions } from '../../src/render/options.ts';
 import { probabilityOf } from '../../src/render/probability.ts';
-import { renderHealthCheck } from '../../src/render/render-health-check.ts';
 import { renderService } from '../../src/render/render-service.ts';
-import { renderSettings } from '../../src/render/render-settings.ts';
+import { renderHealthCheck, renderSettings } from '../../src/render/render-settings.ts';
 import { kubeProxyCluster, kubeProxyRules } from '../kube-proxy-rules.ts';
 import { richTable, type RichOptions } from '../rich-table.ts';
 import { createNamespace, signal, type TestNamespace, variant } from './support.ts';

@@ -2,11 +2,11 @@ import type { ForwardingTable, ServicePortKey } from '@switchyard/core';
 import { situation, there } from '@switchyard/core/testing';
 import type { CommandOptions } from '@switchyard/host';
 import { describe, expect, test } from 'vitest';
-import { serviceChain } from '../../src/render/names.ts';
+import { serviceChains } from '../../src/render/names.ts';
 import { FakeIptables } from '../../src/testing/index.ts';
 import { Driven, signal } from './support.ts';
 
-const chainOf = (name: string): string => serviceChain('SVC', `shop/${name}:/TCP` as ServicePortKey, 'TCP');
+const chainOf = (name: string): string => serviceChains(`shop/${name}:/TCP` as ServicePortKey, 'TCP').SVC;
 const cart = chainOf('cart');
 
 /** Some Services with two endpoints each; so many that reading one chain is cheaper than reading all. */

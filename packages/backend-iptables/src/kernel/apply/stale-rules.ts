@@ -1,5 +1,5 @@
 import { isServiceChain } from '@switchyard/netfilter/iptables';
-import { serviceChain } from '../../render/names.ts';
+import { serviceChains } from '../../render/names.ts';
 import type { ChainRule, RenderedSettings, RuleText } from '../../render/chains.ts';
 import type { ServiceForwarding, ServicePortKey } from '@switchyard/core';
 import type { Change, ChainRef } from './change.ts';
@@ -59,7 +59,7 @@ function entryRemoval({ chain, what, rules }: EntryRemoval, { state, owners, fai
     return (
       hash !== undefined &&
       failed().some(({ key, protocol }) => {
-        if (!serviceChain('SVC', key, protocol).endsWith(hash)) return false;
+        if (!serviceChains(key, protocol).SVC.endsWith(hash)) return false;
         const wished = entriesOf(key);
         return wished === undefined || lostEntries([{ table, chain: name, rule }], wished).length === 0;
       })
