@@ -5,6 +5,7 @@ import {
   NativeError,
   type NetlinkOptions,
   type NetlinkSocket,
+  NLM_F,
   NLMSG,
   openNetlinkSocket,
   readAttributes,
@@ -13,7 +14,6 @@ import {
   readText,
   readUint64be,
 } from '@switchyard/native';
-import { accounting, maxNameLength, sequence, writeDelete, writeList, writeNew } from './messages.ts';
 
 /** What one counter of netfilter accounting has counted since it was made. */
 export interface PacketCount {
@@ -39,6 +39,21 @@ export interface PacketCounterOptions {
   readonly open?: (options: NetlinkOptions) => NetlinkSocket;
 }
 
+/** Numbers of linux/netfilter/nfnetlink_acct.h, as far as they are used here. */
+const accounting = {
+  subsystem: 7, // NFNL_SUBSYS_ACCT
+  new: 0, // NFNL_MSG_ACCT_NEW, and so on
+  get: 1,
+  delete: 3,
+  name: 1, // NFACCT_NAME
+  packets: 2,
+  bytes: 3,
+} as const;
+
+/** The kernel keeps 32 bytes for a name, a NUL among them. */
+const maxNameLength = 31;
+/** The sequence number of every request: a socket has one conversation. */
+const sequence = 1;
 const { EBUSY, EEXIST, EINVAL, ENOENT, EPERM } = constants.errno;
 const bufferLength = 1 << 16;
 
@@ -50,11 +65,13 @@ export function createPacketCounters({ netns, open = openNetlinkSocket }: Packet
       if (name === '' || name.length > maxNameLength) {
         throw new UsageError('nfacct.name', `'${name}' cannot name a counter: 1 to ${maxNameLength} characters can`);
       }
-      const errno = ask(connect, (writer) => writeNew(writer, name));
+      // EEXIST where there is one.
+      const errno = ask(connect, request(accounting.new, NLM_F.ACK | NLM_F.CREATE | NLM_F.EXCL, name));
       if (errno !== 0 && errno !== EEXIST) throw refusal(`cannot make the packet counter ${name}`, errno);
     },
     remove: (name) => {
-      const errno = ask(connect, (writer) => writeDelete(writer, name));
+      // EBUSY while a rule uses it, ENOENT where there is none.
+      const errno = ask(connect, request(accounting.delete, NLM_F.ACK, name));
       if (errno === 0) return true;
       if (errno === ENOENT || errno === EBUSY) return false;
       throw refusal(`cannot remove the packet counter ${name}`, errno);
@@ -63,12 +80,19 @@ export function createPacketCounters({ netns, open = openNetlinkSocket }: Packet
   };
 }
 
-/** The kernel has answered when `send` returns. */
-function ask(connect: () => NetlinkSocket, write: (writer: MessageWriter) => void): number {
-  using socket = connect();
+function request(type: number, flags: number, name?: string): Uint8Array {
   const writer = new MessageWriter();
-  write(writer);
-  socket.send(writer.bytes());
+  writer.beginMessage({ type: (accounting.subsystem << 8) | type, flags: NLM_F.REQUEST | flags, sequence });
+  writer.netfilterHeader(0, 0);
+  if (name !== undefined) writer.attributeText(accounting.name, name);
+  writer.endMessage();
+  return writer.bytes();
+}
+
+/** The kernel has answered when `send` returns. */
+function ask(connect: () => NetlinkSocket, message: Uint8Array): number {
+  using socket = connect();
+  socket.send(message);
   const buffer = new Uint8Array(bufferLength);
   const length = socket.receive(buffer) ?? 0;
   for (const { type, start } of readMessages(buffer.subarray(0, length))) {
@@ -79,9 +103,7 @@ function ask(connect: () => NetlinkSocket, write: (writer: MessageWriter) => voi
 
 function readAll(connect: () => NetlinkSocket): ReadonlyMap<string, PacketCount> {
   using socket = connect();
-  const writer = new MessageWriter();
-  writeList(writer);
-  socket.send(writer.bytes());
+  socket.send(request(accounting.get, NLM_F.DUMP));
   const buffer = new Uint8Array(bufferLength);
   const counts = new Map<string, PacketCount>();
   for (let length = socket.receive(buffer); length !== undefined; length = socket.receive(buffer)) {
