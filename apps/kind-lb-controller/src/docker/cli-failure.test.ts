@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { adviceFor, classifyFailure, type CliFailureKind, failureMessage } from './cli-failure.ts';
+import { classifyFailure, type CliFailureKind, failureMeanings, failureMessage } from './cli-failure.ts';
 
 const texts: readonly (readonly [string, string, CliFailureKind])[] = [
   [
@@ -76,7 +76,7 @@ const texts: readonly (readonly [string, string, CliFailureKind])[] = [
 
 test.each(texts)('%s is told apart', (_, stderr, kind) => {
   expect(classifyFailure(stderr)).toBe(kind);
-  expect(adviceFor(kind)).not.toBe('');
+  expect(failureMeanings[kind].advice).not.toBe('');
 });
 
 describe('a message', () => {

@@ -62,27 +62,44 @@ export function classifyFailure(stderr: string): CliFailureKind {
   return words.find(([, pattern]) => pattern.test(stderr))?.[0] ?? 'other';
 }
 
-const advice: Readonly<Record<CliFailureKind, string>> = {
-  programMissing: 'install it, or name another one with --container-engine',
-  timedOut: 'it was stopped; is the engine overloaded?',
-  engineDown: 'start the engine, set DOCKER_HOST to where it listens, or mount its socket if this is a container',
-  notPermitted: "run as a user who may use the engine's socket (for Docker: root, or a member of the group docker)",
-  programTooOld:
-    "use a newer program, or set the environment variable DOCKER_API_VERSION to the engine's minimum, such as 1.44",
-  noSuchContainer: 'it is gone; it will be made again if it is still needed',
-  noSuchNetwork: 'create a kind cluster, which makes the network, or name its network with --network',
-  noSuchImage: 'pull or build the image, or name another one with --image',
-  nameInUse: 'remove that container if it is not of switchyard-lb',
-  portInUse: 'another program has the port on this machine; stop it, or do without --publish-ports',
-  notRunning: 'it will be started again',
-  noSpace: "make room on the engine's disk (docker system df, docker system prune)",
-  other: 'what ran before runs on; it will be tried again',
+/** What each kind means: a CamelCase reason for conditions, and what a person can do about it. */
+export const failureMeanings: Readonly<Record<CliFailureKind, { readonly reason: string; readonly advice: string }>> = {
+  programMissing: {
+    reason: 'EngineProgramNotFound',
+    advice: 'install it, or name another one with --container-engine',
+  },
+  timedOut: { reason: 'EngineTimeout', advice: 'it was stopped; is the engine overloaded?' },
+  engineDown: {
+    reason: 'EngineUnreachable',
+    advice: 'start the engine, set DOCKER_HOST to where it listens, or mount its socket if this is a container',
+  },
+  notPermitted: {
+    reason: 'EngineNotPermitted',
+    advice: "run as a user who may use the engine's socket (for Docker: root, or a member of the group docker)",
+  },
+  programTooOld: {
+    reason: 'EngineProgramTooOld',
+    advice:
+      "use a newer program, or set the environment variable DOCKER_API_VERSION to the engine's minimum, such as 1.44",
+  },
+  noSuchContainer: {
+    reason: 'ContainerFailed',
+    advice: 'it is gone; it will be made again if it is still needed',
+  },
+  noSuchNetwork: {
+    reason: 'NetworkNotFound',
+    advice: 'create a kind cluster, which makes the network, or name its network with --network',
+  },
+  noSuchImage: { reason: 'ImageNotFound', advice: 'pull or build the image, or name another one with --image' },
+  nameInUse: { reason: 'ContainerNameTaken', advice: 'remove that container if it is not of switchyard-lb' },
+  portInUse: {
+    reason: 'HostPortTaken',
+    advice: 'another program has the port on this machine; stop it, or do without --publish-ports',
+  },
+  notRunning: { reason: 'ContainerFailed', advice: 'it will be started again' },
+  noSpace: { reason: 'NoSpace', advice: "make room on the engine's disk (docker system df, docker system prune)" },
+  other: { reason: 'ContainerFailed', advice: 'what ran before runs on; it will be tried again' },
 };
-
-/** What a person can do about it. */
-export function adviceFor(kind: CliFailureKind): string {
-  return advice[kind];
-}
 
 /** One line: what was tried, the command, what came back, what to do. */
 export function failureMessage(attempt: string, failure: CliFailure): string {
@@ -95,15 +112,10 @@ export function failureMessage(attempt: string, failure: CliFailure): string {
         ? 'it did not end in time'
         : `it exited with ${exitCode}`;
   const said = line === '' ? '' : ` and said: ${line}`;
-  return `${attempt}: ${command}: ${how}${said}; ${adviceFor(kind)}`;
+  return `${attempt}: ${command}: ${how}${said}; ${failureMeanings[kind].advice}`;
 }
 
-/** The same as an error, with the code `docker.<kind>`. */
-export function cliError(attempt: string, failure: CliFailure): CliError {
-  return new CliError(attempt, failure);
-}
-
-/** The container engine did not do what it was asked for. */
+/** The container engine did not do what it was asked for. The code is `docker.<kind>`. */
 export class CliError extends HostError {
   override readonly name = 'CliError';
   readonly failure: CliFailure;

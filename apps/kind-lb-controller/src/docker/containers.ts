@@ -1,5 +1,5 @@
 import { type Port, seconds } from '@switchyard/core';
-import { type CliFailure, cliError } from './cli-failure.ts';
+import { CliError, type CliFailure } from './cli-failure.ts';
 import { type ContainerPlan, containerVersion, runArguments, drainSeconds } from './container-arguments.ts';
 import { type ContainerState, type EngineContainer, parseContainers } from './container-inspect.ts';
 import { containerName, idOf, labels } from './container-names.ts';
@@ -29,7 +29,7 @@ export async function listContainers(
   if (wanted.length === 0) return [];
   const result = await cli.try(['container', 'inspect', ...wanted], {}, signal);
   // One that went meanwhile makes the command fail, but the others are told all the same.
-  if (result.status === 'failed' && result.failure.kind !== 'noSuchContainer') throw cliError(attempt, result.failure);
+  if (result.status === 'failed' && result.failure.kind !== 'noSuchContainer') throw new CliError(attempt, result.failure);
   return parseContainers(result.stdout);
 }
 
@@ -42,7 +42,7 @@ export async function inspectContainer(
   const result = await cli.try(['container', 'inspect', name], {}, signal);
   if (result.status === 'ok') return parseContainers(result.stdout)[0];
   if (result.failure.kind === 'noSuchContainer') return undefined;
-  throw cliError(`cannot look at container ${name}`, result.failure);
+  throw new CliError(`cannot look at container ${name}`, result.failure);
 }
 
 /**
@@ -76,7 +76,7 @@ export async function removeContainer(cli: DockerCli, name: string, signal: Abor
   const result = await cli.try(['rm', '--force', '--volumes', name], {}, signal);
   if (result.status === 'ok' || result.failure.kind === 'noSuchContainer') return;
   if (/removal of container .* is already in progress/i.test(result.failure.stderr)) return;
-  throw cliError(`cannot remove container ${name}`, result.failure);
+  throw new CliError(`cannot remove container ${name}`, result.failure);
 }
 
 /** Lets a running container finish its connections, for `drainSeconds` at most; at once when it has none. Rejects with `CliError`. */
@@ -84,7 +84,7 @@ export async function drainContainer(cli: DockerCli, name: string, signal: Abort
   const limits = { timeout: seconds(drainSeconds + 30), isPatient: true };
   const result = await cli.try(['stop', name], limits, signal);
   if (result.status === 'ok' || ['noSuchContainer', 'notRunning'].includes(result.failure.kind)) return;
-  throw cliError(`cannot stop container ${name}`, result.failure);
+  throw new CliError(`cannot stop container ${name}`, result.failure);
 }
 
 /**
@@ -133,7 +133,7 @@ async function afterFailedStart(
   if (failure.kind === 'nameInUse' || failure.kind === 'noSuchContainer') return { status: 'changed' };
   const isTaken = failure.kind === 'portInUse' && plan.ports.some(({ port }) => !elsewhere.has(port));
   if (isTaken || failure.kind === 'noSuchNetwork') await removeContainer(cli, name, signal);
-  if (!isTaken) throw cliError(`cannot start container ${name}`, failure);
+  if (!isTaken) throw new CliError(`cannot start container ${name}`, failure);
   for (const port of takenPorts(plan, failure.stderr)) elsewhere.add(port);
   return { status: 'changed' };
 }

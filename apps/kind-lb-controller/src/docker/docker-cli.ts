@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { type Millis, seconds } from '@switchyard/core';
 import { execa } from 'execa';
-import { type CliFailure, classifyFailure, cliError } from './cli-failure.ts';
+import { classifyFailure, CliError, type CliFailure } from './cli-failure.ts';
 import { ProcessSlots } from './process-slots.ts';
 
 /** The command lines we know. They agree in what we use, but for some shapes of JSON. */
@@ -71,7 +71,7 @@ export class DockerCli {
     signal: AbortSignal,
   ): Promise<string> {
     const result = await this.try(args, options, signal);
-    if (result.status === 'failed') throw cliError(attempt, result.failure);
+    if (result.status === 'failed') throw new CliError(attempt, result.failure);
     return result.stdout;
   }
 
