@@ -16,36 +16,13 @@ export interface KnownLoadBalancer {
   deletingToldTo: string | undefined;
 }
 
-/** What is known of the load balancers of one cluster; all of it could be found out again. */
-export class KnownLoadBalancers {
-  readonly #known = new Map<ServiceKey, KnownLoadBalancer>();
+/** What is known of the load balancers of one cluster that exist or may exist; all of it could be found out again. */
+export type KnownLoadBalancers = Map<ServiceKey, KnownLoadBalancer>;
 
-  /** Services with a load balancer that exists or may exist. */
-  get keys(): readonly ServiceKey[] {
-    return [...this.#known.keys()];
-  }
-
-  has(key: ServiceKey): boolean {
-    return this.#known.has(key);
-  }
-
-  find(key: ServiceKey): KnownLoadBalancer | undefined {
-    return this.#known.get(key);
-  }
-
-  /** From now on it may exist. */
-  begin(key: ServiceKey): KnownLoadBalancer {
-    let found = this.#known.get(key);
-    if (found === undefined) {
-      const nobody = { ensuringToldTo: undefined, deletingToldTo: undefined };
-      found = { applied: undefined, isDisturbed: false, settings: undefined, ...nobody };
-      this.#known.set(key, found);
-    }
-    return found;
-  }
-
-  /** It is removed. */
-  forget(key: ServiceKey): void {
-    this.#known.delete(key);
-  }
+/** The load balancer of a Service, which may exist from now on. */
+export function beginLoadBalancer(known: KnownLoadBalancers, key: ServiceKey): KnownLoadBalancer {
+  const nobody = { ensuringToldTo: undefined, deletingToldTo: undefined };
+  const found = known.get(key) ?? { applied: undefined, isDisturbed: false, settings: undefined, ...nobody };
+  known.set(key, found);
+  return found;
 }

@@ -5,7 +5,7 @@ import type { ServicePlan } from '../plan/service-plan.ts';
 import type { LoadBalancerRuntime } from '../runtime/runtime.ts';
 import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
 import type { AddressDesk } from './address-desk.ts';
-import type { KnownLoadBalancers } from './known-load-balancers.ts';
+import { beginLoadBalancer, type KnownLoadBalancers } from './known-load-balancers.ts';
 import { failedStatus } from './planned-status.ts';
 import { askRuntime } from './runtime-trouble.ts';
 import type { ServiceEvents } from './service-events.ts';
@@ -88,7 +88,7 @@ export class ServiceRemoval {
   /** Its Service is gone, or never was ours: nobody to tell. */
   async removeOrphan(key: ServiceKey, signal: AbortSignal): Promise<RunOutcome> {
     const { cluster, loadBalancers, log, writer } = this.#options;
-    writer.forget(key);
+    writer.own.forget(key);
     if (!loadBalancers.has(key)) return done;
     if (!(await this.#remove({ cluster, service: key }, undefined, signal))) return retry;
     log.info('removed a load balancer without a Service', { service: key });
@@ -98,7 +98,7 @@ export class ServiceRemoval {
   /** False: it could not be removed, which is told. */
   async #remove(id: LoadBalancerId, service: LoadBalancerService | undefined, signal: AbortSignal): Promise<boolean> {
     const { events, runtime, addresses, log, loadBalancers } = this.#options;
-    const loadBalancer = loadBalancers.begin(id.service);
+    const loadBalancer = beginLoadBalancer(loadBalancers, id.service);
     if (service !== undefined && loadBalancer.deletingToldTo !== service.uid) {
       loadBalancer.deletingToldTo = service.uid;
       events.deleting(service);
@@ -106,7 +106,7 @@ export class ServiceRemoval {
     loadBalancer.isDisturbed = true;
     const trouble = await askRuntime(() => runtime.remove(id, signal), signal);
     if (trouble === undefined) {
-      loadBalancers.forget(id.service);
+      loadBalancers.delete(id.service);
       addresses.release(id);
       log.info('load balancer removed', { service: id.service });
       return true;

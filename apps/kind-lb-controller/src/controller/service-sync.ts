@@ -9,7 +9,7 @@ import type { PlanDefaults, ServiceSettings } from '../plan/settings.ts';
 import type { EnsureOutcome, ExistingLoadBalancer, LoadBalancerRuntime } from '../runtime/runtime.ts';
 import type { LoadBalancerId, LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import type { AddressDesk } from './address-desk.ts';
-import { type KnownLoadBalancer, KnownLoadBalancers } from './known-load-balancers.ts';
+import { beginLoadBalancer, type KnownLoadBalancer, type KnownLoadBalancers } from './known-load-balancers.ts';
 import { failedStatus, refusalReason, runningStatus } from './planned-status.ts';
 import type { ServiceEvents } from './service-events.ts';
 import { askRuntime, type Trouble } from './runtime-trouble.ts';
@@ -43,7 +43,7 @@ const retry: RunOutcome = { status: 'retry' };
  */
 export class ServiceSync {
   readonly #options: ServiceSyncOptions;
-  readonly #loadBalancers = new KnownLoadBalancers();
+  readonly #loadBalancers: KnownLoadBalancers = new Map();
   readonly #writer: TrackedWriter;
   readonly #removal: ServiceRemoval;
   #unknownBecause: Trouble | undefined;
@@ -56,7 +56,7 @@ export class ServiceSync {
 
   /** Services with a load balancer that exists or may exist. */
   get known(): readonly ServiceKey[] {
-    return this.#loadBalancers.keys;
+    return [...this.#loadBalancers.keys()];
   }
 
   /** It cannot be told what exists: until it is, no Service gets addresses, and this is what it is told. */
@@ -67,12 +67,12 @@ export class ServiceSync {
   /** These exist, perhaps since an earlier controller. */
   adopt(existing: readonly ExistingLoadBalancer[]): void {
     this.#unknownBecause = undefined;
-    for (const { id } of existing) this.#loadBalancers.begin(id.service);
+    for (const { id } of existing) beginLoadBalancer(this.#loadBalancers, id.service);
   }
 
   /** Something happened to it: the runtime is asked at the next call. False: none of this Service is known. */
   disturb(key: ServiceKey): boolean {
-    const loadBalancer = this.#loadBalancers.find(key);
+    const loadBalancer = this.#loadBalancers.get(key);
     if (loadBalancer === undefined) return false;
     loadBalancer.isDisturbed = true;
     return true;
@@ -83,7 +83,7 @@ export class ServiceSync {
     const seen = view.services.get(key);
     try {
       if (seen === undefined) return await this.#removal.removeOrphan(key, signal);
-      const service = this.#writer.newest(seen);
+      const service = this.#writer.own.newest(seen);
       if (isOurs(service)) return await this.#serve(service, view, signal);
       return await this.#removal.retire(service, signal);
     } catch (error) {
@@ -96,7 +96,7 @@ export class ServiceSync {
   async #serve(service: LoadBalancerService, view: SyncedView, signal: AbortSignal): Promise<RunOutcome> {
     const { addresses, events, cluster, defaults } = this.#options;
     const { key } = service.record;
-    const isNew = this.#loadBalancers.find(key)?.applied === undefined;
+    const isNew = this.#loadBalancers.get(key)?.applied === undefined;
     if (isNew || !addresses.isOpen) {
       const trouble = await askRuntime(() => addresses.refresh(maxSourceAge, signal), signal);
       if (trouble !== undefined) return this.#failed(service, { ...trouble, problems: [] }, signal);
@@ -112,7 +112,7 @@ export class ServiceSync {
       slices: view.slices,
       grantOf: (one) => addresses.grantOf({ cluster, service: one }),
       defaults,
-      lastSettingsOf: (one) => this.#loadBalancers.find(one)?.settings,
+      lastSettingsOf: (one) => this.#loadBalancers.get(one)?.settings,
     });
     const familiesWithout = plan.problems.filter(({ kind }) => kind === 'noNodes').length;
     const hasUsable = familiesWithout === 0 || familiesWithout < grant.addresses.length;
@@ -141,7 +141,7 @@ export class ServiceSync {
     const { key } = plan.service.record;
     const service = await this.#writer.addFinalizer(plan.service, signal);
     if (service === undefined) return done; // the watch tells what it is now
-    const loadBalancer = this.#loadBalancers.begin(key);
+    const loadBalancer = beginLoadBalancer(this.#loadBalancers, key);
     const ours: readonly (string | undefined)[] = spec.addresses;
     const isAnnounced = service.ingress.some(({ ip }) => ours.includes(ip));
     if (!isAnnounced && loadBalancer.ensuringToldTo !== service.uid) {

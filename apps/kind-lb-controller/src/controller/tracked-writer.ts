@@ -1,4 +1,4 @@
-import type { Logger, ServiceKey } from '@switchyard/core';
+import type { Logger } from '@switchyard/core';
 import type { LoadBalancerService } from '../cluster/cluster-objects.ts';
 import { OwnWrites } from './own-writes.ts';
 import type { DesiredStatus } from './service-status.ts';
@@ -8,35 +8,25 @@ import type { ServiceWriter } from './service-writer.ts';
 export class TrackedWriter {
   readonly #writer: ServiceWriter;
   readonly #log: Logger;
-  readonly #own = new OwnWrites();
+  readonly own: OwnWrites = new OwnWrites();
 
   constructor(writer: ServiceWriter, log: Logger) {
     this.#writer = writer;
     this.#log = log;
   }
 
-  /** The newer one of what the watch shows and what we wrote. */
-  newest(seen: LoadBalancerService): LoadBalancerService {
-    return this.#own.newest(seen);
-  }
-
-  /** The Service is gone. */
-  forget(key: ServiceKey): void {
-    this.#own.forget(key);
-  }
-
   /** The Service with our finalizer; undefined: it is gone, or being deleted, and the watch tells what it is now. */
   async addFinalizer(service: LoadBalancerService, signal: AbortSignal): Promise<LoadBalancerService | undefined> {
     const write = await this.#writer.addFinalizer(service, signal);
     if (!('service' in write)) return undefined;
-    this.#own.remember(service, write.service);
+    this.own.remember(service, write.service);
     return write.service;
   }
 
   /** Removes our finalizer, and no other. */
   async removeFinalizer(service: LoadBalancerService, signal: AbortSignal): Promise<void> {
     const write = await this.#writer.removeFinalizer(service, signal);
-    if ('service' in write) this.#own.remember(service, write.service);
+    if ('service' in write) this.own.remember(service, write.service);
   }
 
   /** The Service as it is afterwards; undefined: it is gone. */
@@ -52,7 +42,7 @@ export class TrackedWriter {
       this.#log.info('status written', { service: service.record.key, addresses: ingress, notReady: ready });
     }
     if (!('service' in write)) return undefined;
-    this.#own.remember(service, write.service);
+    this.own.remember(service, write.service);
     return write.service;
   }
 }
