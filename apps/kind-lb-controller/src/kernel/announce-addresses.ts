@@ -1,15 +1,6 @@
 import { HostError } from '@switchyard/core';
-import type { CommandRunner } from '@switchyard/host';
-import { newIpCommand } from './ip-command.ts';
+import { type InterfaceOptions, newIpCommand } from './ip-command.ts';
 import { newKernelSettings } from './kernel-settings.ts';
-
-/** The interface whose addresses are announced. */
-export interface AnnouncementOptions {
-  readonly runner: CommandRunner;
-  readonly interfaceName: string;
-  /** Name under /run/netns; undefined: our own namespace. */
-  readonly netns: string | undefined;
-}
 
 /**
  * Tells the neighbours where all addresses of the interface are now: gratuitous ARP, unsolicited neighbour advertisements. Whoever
@@ -19,7 +10,7 @@ export interface AnnouncementOptions {
  * has. It forgets its own neighbours then and asks for them again. In a container these settings can only be given
  * at its start, for `all`. Rejects with `HostError` when they are off and cannot be changed.
  */
-export async function announceAddresses(options: AnnouncementOptions, signal: AbortSignal): Promise<void> {
+export async function announceAddresses(options: InterfaceOptions, signal: AbortSignal): Promise<void> {
   const { interfaceName, netns } = options;
   const settings = newKernelSettings(options.runner, netns);
   const families = [

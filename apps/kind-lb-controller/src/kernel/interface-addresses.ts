@@ -8,16 +8,11 @@ import {
   noopLogger,
   tryParseIp,
 } from '@switchyard/core';
-import type { CommandRunner } from '@switchyard/host';
 import { announceAddresses } from './announce-addresses.ts';
-import { newIpCommand } from './ip-command.ts';
+import { type InterfaceOptions, newIpCommand } from './ip-command.ts';
 
 /** Whose addresses we manage. */
-export interface InterfaceAddressesOptions {
-  readonly runner: CommandRunner;
-  readonly interfaceName: string;
-  /** Name under /run/netns; undefined: our own namespace. */
-  readonly netns: string | undefined;
+export interface InterfaceAddressesOptions extends InterfaceOptions {
   /**
    * How we recognise our own: only these are ever removed. `everyHostAddress`: all of one address' length, /32 and /128, which
    * container engines never give.

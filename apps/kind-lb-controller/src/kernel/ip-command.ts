@@ -8,6 +8,11 @@ export interface IpCommandOptions {
   readonly netns: string | undefined;
 }
 
+/** One interface there. */
+export interface InterfaceOptions extends IpCommandOptions {
+  readonly interfaceName: string;
+}
+
 /** Runs `ip` and returns what it prints; `attempt` begins the message when it fails. Rejects with `CommandError`. */
 export type IpCommand = (args: readonly string[], attempt: string, signal: AbortSignal) => Promise<string>;
 

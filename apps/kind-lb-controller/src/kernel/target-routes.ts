@@ -1,6 +1,6 @@
 import { type IpFamily, ipFamilies, ipFamilyOf } from '@switchyard/core';
 import type { RouteSpec } from '../spec/load-balancer-spec.ts';
-import { type IpCommandOptions, newIpCommand } from './ip-command.ts';
+import { type InterfaceOptions, newIpCommand } from './ip-command.ts';
 
 /** Routes to targets that are no neighbours: pods, through their nodes. */
 export interface TargetRoutes {
@@ -11,13 +11,8 @@ export interface TargetRoutes {
 /** How routes say that they are ours: a routing protocol number that nobody is known to have (rtnetlink(7)). */
 const protocol = '83';
 
-/** Where routes go out. */
-export interface TargetRoutesOptions extends IpCommandOptions {
-  readonly interfaceName: string;
-}
-
 /** Manages routes by the `ip` command. */
-export function newTargetRoutes(options: TargetRoutesOptions): TargetRoutes {
+export function newTargetRoutes(options: InterfaceOptions): TargetRoutes {
   const { interfaceName } = options;
   const ip = newIpCommand(options);
   const found = async (family: IpFamily, signal: AbortSignal): Promise<readonly string[]> => {
