@@ -6,7 +6,7 @@ import { healthProfile } from '../health-profile/health-profiles.ts';
 import type { HealthCheckChanges, PlanDefaults } from '../plan/settings.ts';
 import type { HealthProfile } from '../spec/health-profile.ts';
 import { dockerConfig } from './docker-config.ts';
-import { positiveDuration } from './positive-duration.ts';
+import { positiveDuration } from './flag-value.ts';
 import { processConfig } from './process-config.ts';
 import type { ClustersConfig, LeaseConfig, RunConfig } from './run-config.ts';
 import { newRunCommand, type RawFlags } from './run-flags.ts';
@@ -100,14 +100,14 @@ function defaultsOf(raw: RawFlags, isPublished: boolean): PlanDefaults {
 }
 
 function changesOf(raw: RawFlags): Partial<HealthProfile> {
-  const { healthCheckInterval: interval, healthCheckDownInterval: down, healthCheckTimeout: timeout } = raw;
+  const durations = [
+    ['interval', '--health-check-interval', raw.healthCheckInterval],
+    ['downInterval', '--health-check-down-interval', raw.healthCheckDownInterval],
+    ['timeout', '--health-check-timeout', raw.healthCheckTimeout],
+    ['connectTimeout', '--connect-timeout', raw.connectTimeout],
+  ] as const;
   const changes: { -readonly [K in keyof HealthProfile]?: HealthProfile[K] } = {};
-  if (interval !== undefined) changes.interval = positiveDuration(interval, '--health-check-interval');
-  if (down !== undefined) changes.downInterval = positiveDuration(down, '--health-check-down-interval');
-  if (timeout !== undefined) changes.timeout = positiveDuration(timeout, '--health-check-timeout');
-  if (raw.connectTimeout !== undefined) {
-    changes.connectTimeout = positiveDuration(raw.connectTimeout, '--connect-timeout');
-  }
+  for (const [field, flag, text] of durations) if (text !== undefined) changes[field] = positiveDuration(text, flag);
   if (raw.healthCheckFall !== undefined) changes.fall = Number(raw.healthCheckFall);
   if (raw.healthCheckRise !== undefined) changes.rise = Number(raw.healthCheckRise);
   return changes;

@@ -1,8 +1,8 @@
 import { ConfigError, millis, seconds } from '@switchyard/core';
-import { nobodyUpProbability } from '@switchyard/loss';
+import { nobodyUpProbability, takenOutAfter } from '@switchyard/loss';
 import { describe, expect, test } from 'vitest';
-import { detectionTime, healthProfile, healthProfiles, type HealthProfileName, noticeTime } from './health-profiles.ts';
-import { positiveDuration } from '../config/positive-duration.ts';
+import { healthProfile, healthProfiles, type HealthProfileName } from './health-profiles.ts';
+import { positiveDuration } from '../config/flag-value.ts';
 
 describe('healthProfile', () => {
   test('of cloud-provider-kind checks every 5 s, gives up after 3 failures and comes back after 1 success', () => {
@@ -54,10 +54,7 @@ test.each<[name: HealthProfileName, notice: number, detection: number]>([
   ['switchyard', 0, 2],
   ['switchyard-fast', 0.5, 1],
 ])('%s takes a node out %d to %d s after its first failing answer', (name, notice, detection) => {
-  expect([noticeTime(healthProfiles[name]), detectionTime(healthProfiles[name])]).toEqual([
-    seconds(notice),
-    seconds(detection),
-  ]);
+  expect(takenOutAfter(healthProfiles[name])).toEqual({ shortest: seconds(notice), longest: seconds(detection) });
 });
 
 describe('while the only pod moves to another node', () => {

@@ -1,5 +1,5 @@
 import { ConfigError, isEqual, type Millis, parsePort, seconds } from '@switchyard/core';
-import { type KnownCheck, knownChecks, takenOutAfter } from '@switchyard/loss';
+import { type KnownCheck, knownChecks } from '@switchyard/loss';
 import type { HealthProfile } from '../spec/health-profile.ts';
 
 /** The named profiles. What each simulates, and where its figures come from, is said at `knownChecks`. */
@@ -31,19 +31,6 @@ export function healthProfile(name: string, changes: Partial<HealthProfile> = {}
     }
   }
   return isEqual(profile, named) ? named : { ...profile, name: changes.name ?? `${name}, changed` };
-}
-
-/** Shortest time from a node's first failing answer until the load balancer has taken it out: a check was just about to come. */
-export function noticeTime(profile: HealthProfile): Millis {
-  return takenOutAfter(profile).shortest;
-}
-
-/**
- * Longest time from a node's first failing answer until the load balancer has taken it out: the check may just
- * have passed. An app must go on serving for longer than this.
- */
-export function detectionTime(profile: HealthProfile): Millis {
-  return takenOutAfter(profile).longest;
 }
 
 function profilesOf(checks: typeof knownChecks): Readonly<Record<HealthProfileName, HealthProfile>> {

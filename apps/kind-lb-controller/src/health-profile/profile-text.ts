@@ -1,6 +1,6 @@
 import type { Millis, Port } from '@switchyard/core';
+import { takenOutAfter } from '@switchyard/loss';
 import type { HealthProfile } from '../spec/health-profile.ts';
-import { detectionTime, noticeTime } from './health-profiles.ts';
 
 /** Where nodes are asked: at the Service's healthCheckNodePort (`externalTrafficPolicy: Local`), or at their proxy's own. */
 export type CheckedPort = { readonly kind: 'local'; readonly port: Port } | { readonly kind: 'cluster' };
@@ -12,11 +12,12 @@ export type CheckedPort = { readonly kind: 'local'; readonly port: Port } | { re
 export function effectiveProfileText(profile: HealthProfile, checked: CheckedPort): string {
   const { interval, downInterval, fall, rise, timeout, whenNoneUp, lastUpFor } = profile;
   const port = checked.kind === 'local' ? checked.port : profile.clusterPort;
+  const out = takenOutAfter(profile);
   const failures = fall === 1 ? '1 failure' : `${fall} failures`;
   return [
     `HTTP GET :${port}/healthz every ${durationText(interval)}`,
     ...(timeout === undefined ? [] : [`answered within ${durationText(timeout)}`]),
-    `out after ${failures} (${rangeText(noticeTime(profile), detectionTime(profile))})`,
+    `out after ${failures} (${rangeText(out.shortest, out.longest)})`,
     `in after ${rise}`,
     ...(downInterval === interval ? [] : [`nodes that are out asked every ${durationText(downInterval)}`]),
     ...(whenNoneUp === 'lastUp' ? [`while none is in, those of the last ${durationText(lastUpFor)} serve on`] : []),

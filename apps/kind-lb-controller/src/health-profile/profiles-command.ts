@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { ConfigError, messageOf } from '@switchyard/core';
-import { detectionTime, healthProfiles } from './health-profiles.ts';
+import { takenOutAfter } from '@switchyard/loss';
+import { healthProfiles } from './health-profiles.ts';
 
 /**
  * `switchyard-lb profiles [--output json]`: the health-check profiles that there are, as lines for people or as a JSON array of them,
@@ -16,7 +17,7 @@ export function profilesCommand(args: readonly string[]): string {
     .map((profile) => {
       const { name, interval, fall, rise } = profile;
       const timing = `every ${interval / 1000} s, out after ${fall}, in after ${rise}; notices within`;
-      return `${name.padEnd(width)}  ${timing} ${detectionTime(profile) / 1000} s\n`;
+      return `${name.padEnd(width)}  ${timing} ${takenOutAfter(profile).longest / 1000} s\n`;
     })
     .join('');
 }
