@@ -12,7 +12,6 @@ const ports = [
 const spec = exampleSpec('web', { ports });
 const plan: ContainerPlan = {
   id: spec.id,
-  engine: 'docker',
   network: 'kind',
   hasIpv6: true,
   interfaceSettings: 'sysctl',

@@ -2,12 +2,10 @@ import { createHash } from 'node:crypto';
 import type { IpAddress, Port } from '@switchyard/core';
 import type { LoadBalancerId, LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import { containerName, labels } from './container-names.ts';
-import type { EngineKind } from './docker-cli.ts';
 
 /** A container to be made: what cannot be changed any more when it is there. */
 export interface ContainerPlan {
   readonly id: LoadBalancerId;
-  readonly engine: EngineKind;
   readonly network: string;
   /** Whether the network has IPv6: without it, its kernel settings may be missing, and setting them fails. */
   readonly hasIpv6: boolean;

@@ -183,11 +183,10 @@ export class DockerRuntime implements LoadBalancerRuntime {
   }
 
   async #planOf(spec: LoadBalancerSpec, signal: AbortSignal): Promise<ContainerPlan> {
-    const { cli, network, image, publishOn, isDiscovered } = this.#options;
+    const { network, image, publishOn, isDiscovered } = this.#options;
     const ground = await this.#ground.look(signal);
     return {
       id: spec.id,
-      engine: cli.kind,
       network,
       ...ground,
       image,

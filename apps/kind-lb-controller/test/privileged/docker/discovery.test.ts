@@ -124,7 +124,6 @@ describe('kind clusters', () => {
     const create = async (cluster: string, isDiscovered: boolean): Promise<string> => {
       const { id, addresses } = siteSpec('web', 1);
       const fixed = {
-        engine: 'docker',
         network: 'kind',
         hasIpv6: true,
         interfaceSettings: 'sysctl',

@@ -142,7 +142,6 @@ describe('half-made by a controller that was killed', () => {
   const name = nameOf(half);
   const plan = async (): Promise<ContainerPlan> => ({
     id: half.id,
-    engine: 'docker',
     network: 'kind',
     hasIpv6: true,
     interfaceSettings: 'sysctl',

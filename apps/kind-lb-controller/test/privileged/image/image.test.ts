@@ -105,7 +105,6 @@ describe('a load balancer’s container, as the controller makes it', () => {
 
   beforeAll(async () => {
     const fixed = {
-      engine: 'docker',
       network: 'kind',
       hasIpv6: true,
       interfaceSettings: 'sysctl',
