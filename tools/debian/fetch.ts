@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { runScript } from '../script.ts';
 import { debianRoot, machineArchitecture } from './debian-root.ts';
 
 const usage = `usage: node tools/debian/fetch.ts [--arch amd64|arm64] [--exclude PACKAGE]... PACKAGE...
@@ -6,7 +7,7 @@ const usage = `usage: node tools/debian/fetch.ts [--arch amd64|arm64] [--exclude
 Unpacks Debian packages and what they depend on into a folder of this checkout, and prints the folder.
 Nothing is installed on this machine.`;
 
-async function main(): Promise<void> {
+async function main(signal: AbortSignal): Promise<void> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
@@ -20,16 +21,8 @@ async function main(): Promise<void> {
   if (architecture !== 'amd64' && architecture !== 'arm64')
     throw new Error(`--arch is amd64 or arm64, not '${architecture}'`);
   if (positionals.length === 0) throw new Error(`no packages given\n${usage}`);
-  const stop = new AbortController();
-  process.once('SIGINT', () => stop.abort(new Error('interrupted')));
-  process.once('SIGTERM', () => stop.abort(new Error('terminated')));
   const exclude = values.exclude ?? [];
-  console.log(await debianRoot({ packages: positionals, exclude, architecture, signal: stop.signal }));
+  console.log(await debianRoot({ packages: positionals, exclude, architecture, signal }));
 }
 
-try {
-  await main();
-} catch (error) {
-  console.error(error instanceof Error ? error.message : String(error));
-  process.exitCode = 1;
-}
+await runScript(main);

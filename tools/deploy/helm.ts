@@ -4,6 +4,7 @@ import { mkdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { debianRoot } from '../debian/debian-root.ts';
 import { withFileLock } from '../debian/file-lock.ts';
+import { runGo } from '../debian/run-go.ts';
 import { runProgram } from '../debian/run-program.ts';
 import { root } from '../workspace.ts';
 import { type KubeObject, parseManifests } from './kube-object.ts';
@@ -61,16 +62,9 @@ async function compile(source: string, program: string, signal: AbortSignal): Pr
   if (existsSync(program)) return;
   const packages = ['golang-go', 'golang-github-masterminds-sprig-dev', 'golang-gopkg-yaml.v2-dev'];
   const debian = await debianRoot({ packages, exclude: ['libc6', 'perl'], signal });
-  const env = {
-    GOROOT: join(debian, 'usr/lib/go'),
-    GOPATH: join(debian, 'usr/share/gocode'),
-    GO111MODULE: 'off',
-    GOCACHE: `${program}.cache`,
-    GOFLAGS: '',
-    GOTOOLCHAIN: 'local',
-    CGO_ENABLED: '0',
-  };
-  await runProgram(join(debian, 'usr/bin/go'), ['build', '-o', `${program}.partial`, source], { env, signal });
-  await rm(env.GOCACHE, { recursive: true, force: true });
+  const cache = `${program}.cache`;
+  const gopath = join(debian, 'usr/share/gocode');
+  await runGo(debian, ['build', '-o', `${program}.partial`, source], { gopath, cache, signal });
+  await rm(cache, { recursive: true, force: true });
   await rename(`${program}.partial`, program);
 }

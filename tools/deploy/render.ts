@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { runScript } from '../script.ts';
 import { renderHelm } from './helm.ts';
 import { type Overlay, overlays, renderKustomize } from './kustomize.ts';
 
@@ -7,13 +8,13 @@ const usage = `usage: node tools/deploy/render.ts OVERLAY
 
 Prints the Kubernetes objects as a JSON list. Overlays: ${overlays.join(', ')}.`;
 
-async function main(): Promise<void> {
+async function main(stop: AbortSignal): Promise<void> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: { values: { type: 'string' }, name: { type: 'string' }, namespace: { type: 'string' } },
   });
   const [what, ...others] = positionals;
-  const signal = AbortSignal.timeout(600_000);
+  const signal = AbortSignal.any([stop, AbortSignal.timeout(600_000)]);
   if (what === undefined || others.length > 0) throw new Error(usage);
   if (what === 'helm') {
     const { name = 'switchyard', namespace = 'kube-system' } = values;
@@ -24,9 +25,4 @@ async function main(): Promise<void> {
   console.log(JSON.stringify(await renderKustomize(what as Overlay, signal)));
 }
 
-try {
-  await main();
-} catch (error) {
-  console.error(error instanceof Error ? error.message : String(error));
-  process.exitCode = 1;
-}
+await runScript(main);

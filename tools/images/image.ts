@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { type DebianArchitecture, machineArchitecture } from '../debian/debian-root.ts';
+import { runScript } from '../script.ts';
 import { withBaseHint } from './base-hint.ts';
 import { buildImage, buildLocalBase, defaultTag, publicBase } from './build-image.ts';
 import { agentBackends, type ImageName, images, isImageName } from './definitions.ts';
@@ -67,12 +68,4 @@ function requiredPublicBase(): string {
   );
 }
 
-const stop = new AbortController();
-process.once('SIGINT', () => stop.abort(new Error('interrupted')));
-process.once('SIGTERM', () => stop.abort(new Error('terminated')));
-try {
-  await main(stop.signal);
-} catch (error) {
-  console.error(`image: ${error instanceof Error ? error.message : String(error)}`);
-  process.exitCode = 1;
-}
+await runScript(main, 'image: ');

@@ -2,8 +2,10 @@ import { existsSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { debianRoot } from '../debian/debian-root.ts';
+import { runGo } from '../debian/run-go.ts';
 import { withFileLock } from '../debian/file-lock.ts';
 import { runProgram } from '../debian/run-program.ts';
+import { runScript } from '../script.ts';
 import { root } from '../workspace.ts';
 
 // `node tools/kube-proxy/build.ts` compiles the real kube-proxy and prints where it is. No Debian package has the program, but one has
@@ -20,12 +22,9 @@ function tell(line: string): void {
   process.stderr.write(`kube-proxy: ${line}\n`);
 }
 
-async function main(): Promise<void> {
-  const stop = new AbortController();
-  for (const name of ['SIGINT', 'SIGTERM'] as const)
-    process.once(name, () => stop.abort(new Error(`stopped by ${name}`)));
+async function main(signal: AbortSignal): Promise<void> {
   await mkdir(cache, { recursive: true });
-  await withFileLock(join(cache, 'lock'), () => build(stop.signal), stop.signal);
+  await withFileLock(join(cache, 'lock'), () => build(signal), signal);
   console.log(program);
 }
 
@@ -73,23 +72,9 @@ async function unpackSource(work: string, source: string, signal: AbortSignal): 
 async function compile(work: string, source: string, signal: AbortSignal): Promise<void> {
   const debian = await debianRoot({ packages: ['golang-go'], exclude: ['libc6', 'perl'], signal });
   tell('compiling; this takes about five minutes');
-  const env = {
-    GOROOT: join(debian, 'usr/lib/go'),
-    GOPATH: join(work, 'go'),
-    GO111MODULE: 'off',
-    GOCACHE: join(work, 'cache'),
-    GOFLAGS: '',
-    GOTOOLCHAIN: 'local',
-    CGO_ENABLED: '0',
-  };
   const flags = `-X k8s.io/kubernetes/vendor/k8s.io/component-base/version.gitVersion=${version}`;
   const args = ['build', '-ldflags', flags, '-o', join(work, 'kube-proxy'), './cmd/kube-proxy'];
-  await runProgram(join(debian, 'usr/bin/go'), args, { cwd: source, env, signal });
+  await runGo(debian, args, { cwd: source, gopath: join(work, 'go'), cache: join(work, 'cache'), signal });
 }
 
-try {
-  await main();
-} catch (error) {
-  console.error(`kube-proxy: ${error instanceof Error ? error.message : String(error)}`);
-  process.exitCode = 1;
-}
+await runScript(main, 'kube-proxy: ');

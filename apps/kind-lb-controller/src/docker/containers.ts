@@ -29,7 +29,8 @@ export async function listContainers(
   if (wanted.length === 0) return [];
   const result = await cli.try(['container', 'inspect', ...wanted], {}, signal);
   // One that went meanwhile makes the command fail, but the others are told all the same.
-  if (result.status === 'failed' && result.failure.kind !== 'noSuchContainer') throw new CliError(attempt, result.failure);
+  if (result.status === 'failed' && result.failure.kind !== 'noSuchContainer')
+    throw new CliError(attempt, result.failure);
   return parseContainers(result.stdout);
 }
 

@@ -20,7 +20,7 @@ export async function startDockerHost(
   const { lab } = stage;
   const { packages, exclude } = dockerPackages;
   const excluded = exclude.map((name) => `--exclude=${name}`);
-  const programs = await runTool({ tool: 'debian/unpack.ts', args: [...excluded, ...packages] }, signal);
+  const programs = await runTool({ tool: 'debian/fetch.ts', args: [...excluded, ...packages] }, signal);
   await using stack = new AsyncDisposableStack();
   const engine = stack.use(await startDockerEngine({ lab, host: lab.loadBalancer, programs }, signal));
   tell(`Docker Engine ${engine.version} runs in the load-balancer host`);

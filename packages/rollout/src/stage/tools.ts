@@ -6,7 +6,7 @@ import { HostError } from '@switchyard/core';
 
 /** A tool of this checkout to run, as a developer would. */
 export interface ToolRun {
-  /** Below `tools`, for example `debian/unpack.ts`. */
+  /** Below `tools`, for example `debian/fetch.ts`. */
   readonly tool: string;
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
