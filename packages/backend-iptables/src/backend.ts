@@ -34,19 +34,19 @@ import { readHeartbeat, writeHeartbeat } from './kernel/heartbeat.ts';
 import type { RenderChoices } from './render/options.ts';
 import { capabilities } from './kernel/probe.ts';
 
-/** What a backend is made of. */
+/** The parts that a backend is constructed from. */
 export interface IptablesBackendParts {
   readonly client: IptablesClient;
-  /** For cleanup, which looks at both variants. */
+  /** Runs the programs of both variants for cleanup. */
   readonly runner: CommandRunner;
   readonly logger: Logger;
   readonly choices: Omit<RenderChoices, 'comments'>;
-  /** Makes what rules name besides chains; called before all rules are compared. Throws `HostError`. */
+  /** Makes the objects that rules name besides chains; called before all rules are compared. Throws `HostError`. */
   readonly prepare?: () => void;
-  /** For how long stale chains of a large cluster stand at least. */
+  /** Minimum time between two removals of stale chains in a large cluster. */
   readonly syncPeriod: Millis;
   readonly clock?: Clock | undefined;
-  /** What foreign changes are told by; absent: they are not noticed. */
+  /** Source of foreign changes. Default: foreign changes are not noticed. */
   readonly watch?: Pick<RuleWatchOptions, 'own' | 'netns'>;
   /** Time since boot; default: the machine's. */
   readonly uptime?: () => Millis;

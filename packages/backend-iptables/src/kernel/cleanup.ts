@@ -9,9 +9,8 @@ import {
 } from '@switchyard/netfilter/iptables';
 
 /**
- * Removes what this backend may have left in one family, in both variants of iptables: chains with kube-proxy's names where the
- * birthmark is, nothing where it is not. Returns what was removed, in words.
- * Rejects with `HostError` when something could not be looked at or removed; the rest is gone then.
+ * Removes the chains with kube-proxy's names of one family in both iptables variants, where the birthmark exists. Returns a
+ * description of each removal. Rejects with `HostError` when something could not be read or removed; the rest is removed then.
  */
 export async function removeRules(
   runner: CommandRunner,

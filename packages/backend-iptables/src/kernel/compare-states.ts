@@ -5,14 +5,14 @@ import { chainNames } from '../render/names.ts';
 import { isOurChain } from '@switchyard/netfilter/iptables';
 import { isTargetOfOurs } from './our-chains.ts';
 
-/** A chain that is not as we left it. */
+/** A chain that differs from its recorded state. */
 export interface ChainDifference {
   readonly table: TableName;
   readonly chain: string;
   readonly what: 'missing' | 'added' | 'changed';
 }
 
-/** Which of our chains, and of the rules that lead to them, are not as they were left. Rules of others do not count. */
+/** Compares the agent's chains, and the rules that lead to them, with their recorded state. Ignores rules of other programs. */
 export function compareStates(left: KernelState, found: KernelState): readonly ChainDifference[] {
   const differences: ChainDifference[] = [];
   for (const table of tableNames) compareChains(table, left, found, differences);
@@ -45,7 +45,7 @@ function isSameForUs(chain: string, left: Readonly<RuleList>, found: Readonly<Ru
   return hasAll(left, found, leadsToUs) && hasAll(found, left, leadsToUs);
 }
 
-/** Whether every rule that matters stands in the other list as often. */
+/** Whether the other list has every relevant rule equally often. */
 function hasAll(list: Readonly<RuleList>, other: Readonly<RuleList>, matters: (rule: RuleText) => boolean): boolean {
   return list.counts.entries().every(([rule, count]) => !matters(rule) || other.counts.get(rule) === count);
 }

@@ -4,7 +4,7 @@ import type { IptablesClient } from './client/iptables-client.ts';
 import { isTargetOfOurs } from './our-chains.ts';
 import { chainNames } from '../render/names.ts';
 
-/** Chains whose rules have no order among them but for the last ones. */
+/** Chains whose rules have no fixed order, except for the last ones. */
 const shared: ReadonlySet<string> = new Set([
   chainNames.services,
   chainNames.externalServices,
@@ -13,8 +13,8 @@ const shared: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * What is ours in the kernel, as `iptables-save` prints it, chains sorted by name and entries of Services by text; the
- * time of the heartbeat is left out. Of the chains of others only the rules that lead to ours.
+ * The agent's rules as `iptables-save` prints them, chains sorted by name and Service entries by text, without the heartbeat time.
+ * Foreign chains are shown with the rules that lead to the agent's chains only.
  */
 export async function dumpRules(client: IptablesClient, signal: AbortSignal): Promise<string> {
   let text = '';
@@ -32,7 +32,7 @@ async function dumpTable(client: IptablesClient, table: TableName, signal: Abort
   const names = [...rulesByChain.keys()].toSorted();
   const declared = names.filter(isOurChain).map((name) => `:${name} -\n`);
   const rules = names.flatMap((name) => printed(name, rulesByChain.get(name) ?? []));
-  // What leads to the kubelet's chain is told beside ours only: alone it is the kubelet's.
+  // Without chains of the agent, rules that lead to the kubelet's chain are the kubelet's own.
   if (declared.length === 0) return '';
   return `*${table}\n${declared.join('')}${rules.join('')}COMMIT\n`;
 }

@@ -9,7 +9,7 @@ import { tryRules } from './client/try-rules.ts';
 import type { IptablesHost } from './host.ts';
 import { nfacctNames } from '../render/names.ts';
 
-/** What rules may use on this machine. */
+/** Capabilities of iptables and the kernel on this machine that rules may use. */
 export interface IptablesFacts {
   readonly variant: IptablesVariant;
   /** Such as `1.8.9`. */
@@ -20,16 +20,16 @@ export interface IptablesFacts {
   readonly nfacct: boolean;
 }
 
-/** What is needed of the host to find the facts. */
+/** Parts of the host that are needed to find the facts. */
 export type FactsHost = Pick<IptablesHost, 'runner' | 'variant' | 'logger'> & {
   readonly [K in 'netns' | 'packetCounters']?: IptablesHost[K] | undefined;
 };
 
-/** A client, and what rules that it writes may use. */
+/** A client, and the capabilities that its rules may use. */
 export interface OpenedIptables {
   readonly client: IptablesClient;
   readonly facts: IptablesFacts;
-  /** Makes what rules name and what is no rule, the packet counters; what is there stays. Throws `HostError`. */
+  /** Makes the packet counters that rules name; existing ones stay. Throws `HostError`. */
   readonly prepare: () => void;
 }
 
@@ -39,7 +39,7 @@ export interface OpenedIptables {
  */
 export async function openIptables(host: FactsHost, ipFamily: IpFamily, signal: AbortSignal): Promise<OpenedIptables> {
   const { runner, logger } = host;
-  // Both families use the same variant, whatever one alone would tell.
+  // Both families use the same variant, even where one alone would suggest another.
   const { variant, reason = undefined } =
     host.variant === 'auto' ? await detectVariant(runner, ['IPv4', 'IPv6'], signal) : { variant: host.variant };
   const programs = await findPrograms({ runner, ipFamily, variant }, signal);

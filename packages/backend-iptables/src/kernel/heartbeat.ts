@@ -3,16 +3,16 @@ import type { RuleText } from '../render/chains.ts';
 import type { IptablesClient } from './client/iptables-client.ts';
 import { chainNames } from '../render/names.ts';
 
-/** Grows when rules are written that an older agent could not take over. */
+/** Incremented when an older agent cannot adopt the rules. */
 const rulesVersion = 1;
 
-/** The only rule of chain SWITCHYARD; no packet meets it. `at`: time since boot; undefined: nobody has said so far that all is right. */
+/** The only rule of chain SWITCHYARD; no packet reaches it. `at`: time since boot; undefined: no apply has succeeded yet. */
 export function heartbeatRule(at: Millis | undefined): RuleText {
   const time = at === undefined ? '-' : String(Math.floor(at));
   return `-m comment --comment "switchyard ${rulesVersion} ${time}"`;
 }
 
-/** Notes that the rules are right now. Rejects with `HostError`. */
+/** Records that the rules are right now. Rejects with `HostError`. */
 export async function writeHeartbeat(client: IptablesClient, at: Millis, signal: AbortSignal): Promise<void> {
   const name = chainNames.mark;
   const text = `*mangle\n:${name} - [0:0]\n-A ${name} ${heartbeatRule(at)}\nCOMMIT\n`;
@@ -22,7 +22,7 @@ export async function writeHeartbeat(client: IptablesClient, at: Millis, signal:
   throw new HostError('iptables.heartbeat', message, { cause: result.error });
 }
 
-/** When the rules were last noted as right, since boot; undefined when nobody did. */
+/** Time since boot of the last heartbeat; undefined when there is none. */
 export async function readHeartbeat(client: IptablesClient, signal: AbortSignal): Promise<Millis | undefined> {
   const rules = await client.list('mangle', chainNames.mark, signal);
   for (const { rule } of rules ?? []) {

@@ -3,12 +3,12 @@ import type { CommandRunner } from '@switchyard/host';
 import type { PacketCounters } from '@switchyard/netfilter';
 import type { IptablesVariant } from '@switchyard/netfilter/iptables';
 
-/** What this backend needs of the machine. */
+/** The machine as this backend uses it. */
 export interface IptablesHost {
   /** Runs `iptables-restore` and its relatives, in the network namespace to be programmed. */
   readonly runner: CommandRunner;
   readonly logger: Logger;
-  /** Which of the kernel's two iptables is programmed. `auto`: the one in use, told as kubelet's hint chains tell it. */
+  /** Which of the kernel's two iptables is programmed. `auto`: the one in use, detected by the kubelet's hint chains. */
   readonly variant: IptablesVariant | 'auto';
   /** `iptables.masqueradeBit`, 0 to 31. */
   readonly masqueradeBit: number;

@@ -29,7 +29,7 @@ import { trialTimeout as timeout, tryRules } from './client/try-rules.ts';
  */
 export const oldestIptables: Readonly<Record<IptablesVariant, string>> = { legacy: '1.6.2', nft: '1.8.4' };
 
-/** What the backend can do. The floor between two applies is kube-proxy's. */
+/** Capabilities of the backend. The minimum time between two applies is kube-proxy's. */
 export const capabilities: BackendCapabilities = {
   usesKernelConntrack: true,
   sessionAffinity: true,
@@ -37,17 +37,17 @@ export const capabilities: BackendCapabilities = {
   minSyncPeriod: seconds(1),
 };
 
-/** What is asked. */
+/** The machine to probe. */
 export interface ProbedHost {
   readonly runner: CommandRunner;
   readonly variant: IptablesVariant | 'auto';
-  /** Default: those that this machine speaks. */
+  /** Default: the families that this machine has. */
   readonly ipFamilies?: readonly IpFamily[];
-  /** Is warned of a family that is not usable while the other is. */
+  /** Receives a warning when only one family is usable. */
   readonly logger?: Logger;
 }
 
-/** What a machine can do. `ProbeResult`, and which families it holds for. */
+/** A `ProbeResult` with the families for which it holds. */
 export type IptablesProbe =
   | (Extract<ProbeResult, { status: 'usable' }> & {
       readonly variant: IptablesVariant;
@@ -104,7 +104,7 @@ async function faultsOf(
   ];
 }
 
-/** An error for programs that are there and do not work. */
+/** The programs of a place; an error for programs that exist and do not work. */
 async function workingPrograms(
   runner: CommandRunner,
   place: IptablesPlace,
@@ -118,7 +118,7 @@ async function workingPrograms(
   }
 }
 
-/** `iptables-legacy-restore` does not tell a missing right from a missing table; its sister does. */
+/** `iptables-legacy-restore` reports a missing right like a missing table; `iptables-legacy-save` distinguishes them. */
 async function noTables(
   runner: CommandRunner,
   programs: IptablesPrograms,
@@ -136,7 +136,7 @@ async function noTables(
   return `${name} cannot reach the kernel's tables: ${said}; ${advice}`;
 }
 
-/** Which features this iptables and this kernel do not have, in words for the operator. */
+/** Descriptions, for the operator, of the features that this iptables or this kernel lacks. */
 export async function missingFeatures(
   runner: CommandRunner,
   programs: IptablesPrograms,

@@ -5,15 +5,15 @@ import type { OwnedEntry } from './apply/entry-owners.ts';
 import { chainNames } from '../render/names.ts';
 import type { IptablesClient } from './client/iptables-client.ts';
 
-/** What is counted, and by whom it is read. */
+/** Source of the counters, and the client that reads them. */
 export interface RuleCountersOptions {
   readonly client: Pick<IptablesClient, 'list'>;
   readonly clock: Clock;
-  /** The rules of Services in chains that many share; also of those of which something was refused. */
+  /** Rules of Services in shared chains, refused Services included. */
   entries(): Iterable<OwnedEntry>;
 }
 
-/** Reading takes at most this share of one core: so long the last reading is served again. */
+/** Maximum share of one core that reading takes. Until then, the last reading is returned again. */
 const maxShare = 0.02;
 
 const accepted: readonly CountedTotal[] = ['connections'];
@@ -23,20 +23,20 @@ const noLocalEndpoint: readonly CountedTotal[] = ['noLocalEndpoint'];
 const noLocalEndpointInside: readonly CountedTotal[] = ['connections', 'noLocalEndpoint'];
 
 /**
- * Counters of Services out of those of rules in the chains that all share. The nat table meets the first packet of each
- * connection, and once; what is refused for want of endpoints has no rule there and is counted where it is refused.
+ * Counters of Services, computed from the counters of their rules in shared chains. The nat table sees only the first packet of
+ * each connection. Refused connections have no rule there and are counted by the rule that refuses them.
  */
 export class RuleCounters {
   readonly #options: RuleCountersOptions;
   readonly #counts = new ServiceCounts();
-  /** No reading before (monotonic). */
+  /** Earliest time of the next reading (monotonic). */
   #next: Millis = millis(0);
 
   constructor(options: RuleCountersOptions) {
     this.#options = options;
   }
 
-  /** To be told of whatever is written: a rule that is deleted and comes back counts from 0. */
+  /** Records a written change: a rule that is deleted and inserted again counts from 0. */
   noteWritten(change: Change): void {
     const { table } = change;
     switch (change.kind) {
@@ -84,8 +84,8 @@ export class RuleCounters {
 
 function totalsOf({ table, chain, rule }: OwnedEntry): readonly CountedTotal[] {
   if (table === 'nat') return accepted;
-  if (chain === chainNames.proxyFirewall) return sourceRange; // it came by a rule of the nat table
+  if (chain === chainNames.proxyFirewall) return sourceRange; // a rule of the nat table has counted the connection
   if (/ -j REJECT\b/.test(rule)) return noEndpoints;
-  // From outside it came by a rule of the nat table, which lets pods and the node itself through.
+  // A rule of the nat table has counted connections from outside, but not those of pods and of the node.
   return chain === chainNames.services ? noLocalEndpointInside : noLocalEndpoint;
 }

@@ -1,7 +1,7 @@
-/** The iptables tables we write to. */
+/** The iptables tables that the agent writes to. */
 export const tableNames = ['nat', 'filter', 'mangle'] as const;
 
-/** One of them. */
+/** An iptables table that the agent writes to. */
 export type TableName = (typeof tableNames)[number];
 
 /**
@@ -10,45 +10,45 @@ export type TableName = (typeof tableNames)[number];
  */
 export type RuleText = string;
 
-/** One chain of ours with everything in it. */
+/** One of the agent's chains with all its rules. */
 export interface Chain {
   readonly table: TableName;
   readonly name: string;
   readonly rules: readonly RuleText[];
 }
 
-/** One rule in a chain that many Services share, or that is the kernel's. */
+/** One rule in a chain that many Services share, or in a kernel chain. */
 export interface ChainRule {
   readonly table: TableName;
   readonly chain: string;
   readonly rule: RuleText;
 }
 
-/** What one Service port needs, in the order in which it is written: a chain stands behind those it jumps to. */
+/** Chains and entries of one Service port in writing order: a chain stands behind the chains that it jumps to. */
 export interface RenderedService {
-  /** KUBE-SEP, KUBE-SVC, KUBE-SVL, KUBE-EXT, KUBE-FW: this Service port's alone. */
+  /** KUBE-SEP, KUBE-SVC, KUBE-SVL, KUBE-EXT and KUBE-FW chains that belong to this Service port alone. */
   readonly chains: readonly Chain[];
   /**
-   * What leads to them, and what rejects or drops. Those of one chain keep their order (a counter stands before the rule that
-   * ends the way); their place among those of other Services does not matter.
+   * Rules that lead to these chains, and rules that reject or drop. Entries of one chain keep their order (a counting rule stands
+   * before a terminating one). Their place among the entries of other Services does not matter.
    */
   readonly entries: readonly ChainRule[];
 }
 
-/** A rule in a chain that is not ours alone. `first`: before all that are there when it is written. */
+/** A rule in a chain that other programs use too. `first`: before all rules present when it is written. */
 export type PlacedRule = ChainRule & { readonly place: 'first' | 'last' };
 
-/** What does not depend on single Services. */
+/** Rules that do not depend on single Services. */
 export interface RenderedSettings {
-  /** Chains that we write whole, such as KUBE-POSTROUTING and KUBE-FORWARD. */
+  /** Chains that are written whole, such as KUBE-POSTROUTING and KUBE-FORWARD. */
   readonly chains: readonly Chain[];
-  /** Chains of entries: what stands behind all entries of Services, often nothing. */
+  /** Chains of entries with their last rules, which stand behind all entries of Services; often empty. */
   readonly shared: readonly Chain[];
-  /** Rules in the kernel's chains (PREROUTING ...) that lead to ours, in the order in which they are written. */
+  /** Rules in the kernel's chains (PREROUTING ...) that lead to the agent's, in the order in which they are written. */
   readonly jumps: readonly PlacedRule[];
   /**
-   * What the kubelet makes as well, by the same names and texts: made where it is missing, never emptied or removed, not even by
-   * a cleanup. Written behind `jumps`.
+   * Chains and rules that the kubelet makes too, with the same names and texts: made where missing, never emptied or removed, not
+   * even by a cleanup. Written after `jumps`.
    */
   readonly ensured: {
     readonly chains: readonly { readonly table: TableName; readonly name: string }[];

@@ -14,8 +14,7 @@ export interface NamedEndpoint {
 }
 
 /**
- * The endpoints of each policy that something leads to, in kube-proxy's order, which is that of their text: so its KUBE-SVC
- * chains and ours are equal.
+ * The endpoints of each policy in use, sorted by text. This is kube-proxy's order, which keeps KUBE-SVC chains equal to its own.
  */
 export function namedEndpoints(plan: ServicePlan): ReadonlyMap<TrafficPolicy, readonly NamedEndpoint[]> {
   const named = new Map<string, NamedEndpoint>();
@@ -37,7 +36,7 @@ export function namedEndpoints(plan: ServicePlan): ReadonlyMap<TrafficPolicy, re
   );
 }
 
-/** KUBE-SEP: one endpoint. What comes from the endpoint itself is masqueraded, else its answer would not come back here. */
+/** KUBE-SEP: one endpoint. Hairpin traffic is masqueraded, or its answers would not return through this node. */
 export function endpointChainOf(plan: ServicePlan, endpoint: NamedEndpoint): Chain {
   const comment = plan.options.comments ? commentOf(plan.label) : '';
   const isIpv4 = plan.options.ipFamily === 'IPv4';

@@ -9,8 +9,8 @@ const policyChain: Readonly<Record<TrafficPolicy, 'SVC' | 'SVL'>> = { Cluster: '
 
 /**
  * KUBE-EXT: what is sent to external frontends. Each class of senders that is treated unlike those after it has rules of its
- * own, first those of pods, then those of the node; the last rules are for all others. Who falls through is not translated, and
- * the filter table refuses it.
+ * own, first those of pods, then those of the node; the last rules are for all others. Packets that match no rule are not
+ * translated, and the filter table refuses them.
  */
 export function externalChain(plan: ServicePlan): Chain {
   const { external } = plan;
@@ -24,7 +24,7 @@ export function externalChain(plan: ServicePlan): Chain {
   return { table: 'nat', name: plan.chains.EXT, rules: [...rules, ...remainingRules(plan, external?.get('outside'))] };
 }
 
-/** KUBE-FW: only allowed sources get further. */
+/** KUBE-FW: only allowed sources reach KUBE-EXT. */
 export function firewallChain(plan: ServicePlan): Chain {
   const sources = plan.allowedSources === 'any' ? [] : plan.allowedSources;
   const comment = commentOf(`${plan.label} loadbalancer IP`);

@@ -11,10 +11,10 @@ export const chainNames = {
   markMasq: 'KUBE-MARK-MASQ',
   forward: 'KUBE-FORWARD',
   proxyFirewall: 'KUBE-PROXY-FIREWALL',
-  /** The kubelet's as well: it is filled up, never emptied. */
+  /** Shared with the kubelet: rules are added, the chain is never emptied. */
   kubeletFirewall: 'KUBE-FIREWALL',
   canary: 'KUBE-PROXY-CANARY',
-  /** Ours: what wrote these chains, and when they were last right (mangle). Chains with kube-proxy's names are ours where it is. */
+  /** The birthmark, with the time of the last heartbeat (mangle). Where it exists, chains with kube-proxy's names are this agent's. */
   mark: birthmarkChain as 'SWITCHYARD',
 } as const;
 

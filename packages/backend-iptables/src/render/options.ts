@@ -1,6 +1,6 @@
 import type { Cidr, ForwardingTable, IpFamily, PodDetector } from '@switchyard/core';
 
-/** What rules look like, besides what the forwarding table says of single Services. The same for all Services of a family. */
+/** Settings for rendering all Services of a family. */
 export interface RenderOptions {
   readonly ipFamily: IpFamily;
   /** The bit by which a packet is marked for masquerading (`iptables.masqueradeBit`), as a number such as 0x4000. */
@@ -9,21 +9,21 @@ export interface RenderOptions {
   readonly nodePortCidrs: readonly Cidr[];
   /** `ForwardingTable.nodePortsOnLoopback` is `kernel`. */
   readonly localhostNodePorts: boolean;
-  /** Packets that conntrack calls INVALID are dropped; not where it is told to be liberal. */
+  /** Whether packets that conntrack calls INVALID are dropped. False where conntrack is liberal about TCP windows. */
   readonly dropInvalid: boolean;
   /** iptables knows `MASQUERADE --random-fully` (1.6.2). */
   readonly randomFully: boolean;
-  /** Counters of netfilter accounting exist and are used by rules (`-m nfacct`). */
+  /** Whether rules use counters of netfilter accounting (`-m nfacct`). */
   readonly nfacct: boolean;
   /**
-   * Rules of endpoints carry comments. Not on large clusters, as kube-proxy (over 1,000 endpoints); rules that there are a few
-   * of per Service keep theirs.
+   * Whether rules of endpoints carry comments. False on large clusters (over 1,000 endpoints), as in kube-proxy. Other rules always
+   * carry theirs.
    */
   readonly comments: boolean;
   readonly podDetector: PodDetector;
 }
 
-/** What the forwarding table has no part in. */
+/** Options that do not come from the forwarding table. */
 export type RenderChoices = Omit<RenderOptions, 'ipFamily' | 'nodePortCidrs' | 'localhostNodePorts' | 'podDetector'>;
 
 /** Options for a table's rules. When they change, all Services are rendered anew. */

@@ -10,8 +10,8 @@ import { planService, type ServicePlan } from './service-plan.ts';
 import { matchesOf } from './source-match.ts';
 
 /**
- * The chains of one Service port, by kube-proxy's names, and the entries that lead to them. Pure. A Service that nobody's packets
- * are forwarded to has no chains. Throws `UsageError`, naming the Service, for decisions that KUBE chains cannot express.
+ * The chains of one Service port, by kube-proxy's names, and the entries that lead to them. Pure. A Service that rejects or drops
+ * all packets has no chains. Throws `UsageError`, naming the Service, for decisions that KUBE chains cannot express.
  */
 export function renderService(service: ServiceForwarding, options: RenderOptions): RenderedService {
   const plan = planService(service, options);
@@ -35,7 +35,7 @@ export function renderService(service: ServiceForwarding, options: RenderOptions
   return { chains, entries: service.frontends.flatMap((frontend) => entriesOf(plan, frontend)) };
 }
 
-/** Marks what is sent to the cluster IP by senders whose answers must come back through this node. */
+/** Marks packets to the cluster IP from senders whose answers must return through this node. */
 function masqueradeRules(plan: ServicePlan): readonly RuleText[] {
   const classes = new Set<SourceClass>();
   for (const [source, decision] of plan.internal ?? []) {

@@ -6,7 +6,7 @@ import { ensuredByKubelet, jumps } from './jumps.ts';
 import { nodePortDestinations } from './node-port-destinations.ts';
 import { commentOf, hexOf, ruleOf } from './rule-text.ts';
 
-/** All that is there before the first Service. Pure; nothing in it depends on single Services. */
+/** Renders all chains and rules that do not depend on single Services. Pure. */
 export function renderSettings(options: RenderOptions): RenderedSettings {
   return {
     chains: [
@@ -28,7 +28,7 @@ export function renderSettings(options: RenderOptions): RenderedSettings {
   };
 }
 
-/** Lets load balancers ask the health check server of a Service, whatever the policy of INPUT is. Pure. */
+/** Accepts requests to the health check server of a Service, even where INPUT drops by default. Pure. */
 export function renderHealthCheck({ service, port }: HealthCheck): ChainRule {
   const comment = commentOf(`${service} health check node port`);
   const rule = ruleOf('-p tcp', comment, `-m tcp --dport ${port}`, '-j ACCEPT');
@@ -45,7 +45,7 @@ function markMasq({ masqueradeMark }: RenderOptions): Chain {
   return { table: 'nat', name: chainNames.markMasq, rules: [`-j MARK --set-xmark ${mark}/${mark}`] };
 }
 
-/** The bit is cleared when it is used: a packet that comes round again, by a tunnel for one, must not be masqueraded twice. */
+/** Clears the bit when it is used: a packet that passes again, for example through a tunnel, must not be masqueraded twice. */
 function postrouting({ masqueradeMark, randomFully }: RenderOptions): Chain {
   const mark = hexOf(masqueradeMark);
   return {
@@ -78,7 +78,7 @@ function forward({ dropInvalid, nfacct, masqueradeMark }: RenderOptions): Chain 
   };
 }
 
-/** What leads to NodePorts stands behind all addresses of Services: one that is also this node's comes before its NodePorts. */
+/** Jumps to NodePorts stand behind all Service addresses: a Service address that is also the node's is matched first. */
 function nodePortJumps(options: RenderOptions): Chain['rules'] {
   const comment = commentOf('kubernetes service nodeports; NOTE: this must be the last rule in this chain');
   return nodePortDestinations(options).map(({ address, type }) =>

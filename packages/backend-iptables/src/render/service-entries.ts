@@ -22,7 +22,7 @@ export function entriesOf(plan: ServicePlan, frontend: Frontend): readonly Chain
   }
 }
 
-/** The chain to which packets to the cluster IP go; undefined when they are refused. */
+/** The chain for packets to the cluster IP; undefined when they are refused. */
 export function internalChain(plan: ServicePlan): string | undefined {
   const fates = [...(plan.internal?.values() ?? [])];
   const targets = new Set(fates.map((fate) => (fate.kind === 'forward' ? endpointsChain(plan, fate.to) : fate.kind)));

@@ -15,10 +15,10 @@ import { portNameOf, type ServiceChainNames, serviceChains } from './names.ts';
 import type { RenderOptions } from './options.ts';
 import type { ProtocolName } from './rule-text.ts';
 
-/** What happens to the senders that the kernel can tell apart: in the order in which they are asked for; `outside` is the rest. */
+/** Decision per source class that the kernel can distinguish, in matching order; `outside` is the rest. */
 export type Fates = ReadonlyMap<SourceClass, Decision>;
 
-/** What the rules of one Service port depend on, worked out once. */
+/** Inputs for the rules of one Service port, computed once. */
 export interface ServicePlan {
   readonly service: ServiceForwarding;
   readonly options: RenderOptions;
@@ -26,13 +26,13 @@ export interface ServicePlan {
   readonly label: string;
   readonly protocol: ProtocolName;
   readonly chains: ServiceChainNames;
-  /** What becomes of packets to the cluster IP; undefined without one. */
+  /** Decisions for packets to the cluster IP; undefined without one. */
   readonly internal: Fates | undefined;
-  /** The same for all other frontends but `localOnly`. */
+  /** Decisions for all other frontends except `localOnly`. */
   readonly external: Fates | undefined;
-  /** Load-balancer IPs that lead every sender straight to the endpoints on this node, past KUBE-EXT (ipMode `Router`). */
+  /** Load-balancer IPs that lead every sender to the endpoints on this node without KUBE-EXT (ipMode `Router`). */
   readonly localOnly: ReadonlySet<Frontend>;
-  /** Somebody's packets to external frontends are forwarded, so there is a KUBE-EXT chain. */
+  /** Whether packets of any source class to external frontends are forwarded, which needs a KUBE-EXT chain. */
   readonly hasExternalChain: boolean;
   /** Sources that may use load-balancer IPs other than `localOnly`; also `any` where no packets are forwarded at all. */
   readonly allowedSources: 'any' | readonly Cidr[];
@@ -66,14 +66,14 @@ function isLocalOnly({ kind, decisions }: Frontend): boolean {
   return kind === 'loadBalancerIP' && (decisions === routerDecisions || isEqual(decisions, routerDecisions));
 }
 
-/** The set of endpoints to which some sender's packets go. */
+/** Whether packets of any sender go to the endpoints of this policy. */
 export function leadsTo(plan: ServicePlan, policy: TrafficPolicy): boolean {
   const straight = [...plan.localOnly].map(({ decisions }) => decisions.outside);
   const all = [...(plan.internal?.values() ?? []), ...(plan.external?.values() ?? []), ...straight];
   return all.some((decision) => decision.kind === 'forward' && decision.to === policy);
 }
 
-/** What becomes of packets that are not forwarded; undefined when all are. They share one rule of the filter table. */
+/** Decision for packets that are not forwarded; undefined when all are. They share one rule of the filter table. */
 export function refusalOf(plan: ServicePlan, fates: Fates): 'reject' | 'drop' | undefined {
   const kinds = new Set([...fates.values()].map(({ kind }) => kind));
   kinds.delete('forward');

@@ -1,6 +1,6 @@
 import { assertNever, maxInterfaceNameLength, type PodDetector, type SourceClass } from '@switchyard/core';
 
-/** A condition on who sends, in the three places of a rule where iptables prints such conditions. Empty: none. */
+/** A condition on the sender, in the three places of a rule where iptables prints such conditions. Empty: none. */
 export interface SourceMatch {
   /** Before the destination: `-s 10.244.0.0/16`. */
   readonly address: string;
@@ -14,13 +14,13 @@ const any: SourceMatch = { address: '', incoming: '', type: '' };
 const node: SourceMatch = { ...any, type: '-m addrtype --src-type LOCAL' };
 const notNode = '-m addrtype ! --src-type LOCAL';
 
-/** Senders of a class. That a node's own pod is a pod is for the order of rules: pods are asked for before the node. */
+/** Matches the senders of a class. Rules must match pods before the node, because a pod of this node may match both. */
 export function matchOf(source: Exclude<SourceClass, 'outside'>, detector: PodDetector): SourceMatch {
   return source === 'node' ? node : podMatch(detector, '');
 }
 
 /**
- * Matches that together hold exactly for senders of `classes`, in any order. Without a pod detector nobody is a pod.
+ * Matches that together hold exactly for senders of `classes`, in any order. Without a pod detector no sender is a pod.
  */
 export function matchesOf(classes: ReadonlySet<SourceClass>, detector: PodDetector): readonly SourceMatch[] {
   const knowsPods = detector.kind !== 'none';

@@ -12,7 +12,7 @@ export interface InjectedFailures {
   readonly random: Random;
 }
 
-/** One `iptables-restore` that was asked for. */
+/** One call of `iptables-restore`. */
 export interface RestoreNote {
   readonly ipFamily: IpFamily;
   readonly variant: IptablesVariant;
@@ -20,7 +20,7 @@ export interface RestoreNote {
   readonly exitCode: number;
 }
 
-/** What a program's name says. */
+/** Properties that a program's name encodes. */
 interface Program {
   readonly name: string;
   readonly ipFamily: IpFamily;
@@ -34,7 +34,7 @@ interface Program {
  * `UsageError` instead of being ignored.
  */
 export class FakeIptables implements CommandRunner {
-  /** Tables by `tableKey`; those that nobody named yet are missing. The oldest first. */
+  /** Tables by `tableKey`, the oldest first. A table is missing until a command names it. */
   readonly tables: Map<string, FakeTable> = new Map();
   /** Every restore, in order. */
   readonly restores: RestoreNote[] = [];
@@ -51,7 +51,7 @@ export class FakeIptables implements CommandRunner {
   /** Restores whose text matches are refused at that line, as if the kernel could not take it. */
   refusing: RegExp | undefined;
   failures: InjectedFailures = { rate: 0, random: () => 1 };
-  /** This many of the next restores find the rules held by somebody else, for as long as they wait. */
+  /** Number of following restores that fail because another process holds the lock. */
   contended = 0;
   /** Variants that are installed. The first is what plain `iptables` is. */
   variants: readonly IptablesVariant[] = ['nft', 'legacy'];
@@ -72,7 +72,7 @@ export class FakeIptables implements CommandRunner {
     return { ...result, stdout: '' };
   }
 
-  /** The table, or undefined when nobody named it yet. */
+  /** The table; undefined until a command names it. */
   table(ipFamily: IpFamily, variant: IptablesVariant, name: string): FakeTable | undefined {
     return this.tables.get(tableKey(ipFamily, variant, name));
   }
@@ -197,7 +197,7 @@ export class FakeIptables implements CommandRunner {
       table: (table) => {
         const found = this.table(ipFamily, variant, table) ?? tables.get(table) ?? new FakeTable(table);
         tables.set(table, found);
-        // To ask for a legacy table is to make it.
+        // Reading a legacy table creates it.
         if (variant === 'legacy') this.tables.set(tableKey(ipFamily, variant, table), found);
         return found;
       },

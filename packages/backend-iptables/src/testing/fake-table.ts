@@ -18,7 +18,7 @@ export interface FakeEntry {
 
 /** One chain. */
 export interface FakeChain {
-  /** Undefined for a chain that somebody made. */
+  /** Undefined for a user-defined chain. */
   policy: 'ACCEPT' | 'DROP' | undefined;
   entries: FakeEntry[];
 }

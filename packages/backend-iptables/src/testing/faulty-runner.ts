@@ -1,7 +1,7 @@
 import type { Random } from '@switchyard/core';
 import type { CommandOptions, CommandResult, CommandRunner } from '@switchyard/host';
 
-/** What goes wrong between a backend and the real iptables; may be changed while the backend lives. */
+/** Faults between a backend and the real iptables; may be changed while the backend lives. */
 export interface CommandFaults {
   /** Share of restores that fail, 0 to 1: half are refused at one of their rules, half take effect and are killed. */
   rate: number;

@@ -2,7 +2,7 @@ import { UsageError } from '@switchyard/core';
 import { badWords } from './refused.ts';
 import { conntrackStates, type Match, type RecentMatch, type Wanted } from './rule-types.ts';
 
-/** What one option of a match or target does. */
+/** Effect of one option of a match or target. */
 export interface Option {
   /** Whether a word follows. */
   readonly hasValue: boolean;

@@ -7,7 +7,7 @@ import type { FakeRule } from './rule-types.ts';
 import { faultOnTheWay, isAllowedFrom } from './fault-on-the-way.ts';
 import { splitWords } from './split-words.ts';
 
-/** What a restore is done to. */
+/** The tables that a restore changes. */
 export interface RestoreSubject {
   readonly ipFamily: IpFamily;
   readonly variant: IptablesVariant;
@@ -19,7 +19,7 @@ export interface RestoreSubject {
   readonly nfacct: ReadonlySet<string>;
   /** Makes the table if it is not there. */
   table(name: string): FakeTable;
-  /** Is told each table that the text has committed. */
+  /** Called for each table that the text has committed. */
   committed?(table: string): void;
 }
 
@@ -34,7 +34,7 @@ export function restore(text: string, subject: RestoreSubject): RestoreEnd {
   return new Restore(subject).run(text.split('\n'));
 }
 
-/** What the kernel refuses once it is asked: where the line stands, and what the nft variant calls it. */
+/** A refusal of the kernel: the line, and the nft variant's name for the command. */
 interface KernelFault {
   readonly line: number;
   readonly text: string;
@@ -114,7 +114,7 @@ class Restore {
 
   #commit(table: FakeTable): void {
     if (this.#deferred !== undefined) {
-      // A chain that is missing is told of as if COMMIT had named it.
+      // A missing chain is reported as if COMMIT had named it.
       if (this.#deferred.refused.kind === 'line') this.#line = this.#deferred.line;
       throw this.#deferred.refused;
     }
@@ -131,7 +131,7 @@ class Restore {
     if (fault !== undefined) this.#fault(`${what} failed (${fault})${where}`);
   }
 
-  /** `:CHAIN POLICY [packets:bytes]`: a chain that somebody made is emptied or made, the kernel's get a policy. */
+  /** `:CHAIN POLICY [packets:bytes]`: creates or empties a user-defined chain, sets the policy of a kernel chain. */
   #declare(table: FakeTable, text: string): void {
     const [name = '', policy = '-'] = text.split(' ');
     const known = table.chains.get(name);
@@ -236,7 +236,7 @@ class Restore {
     }
     if (entries.length === 0 && !table.isReferenced(chain)) return table.remove(chain);
     if (this.#subject.variant === 'legacy') throw new Refused('line', '');
-    // For the lines that follow it is gone; the kernel is asked at COMMIT.
+    // Following lines no longer see it; the kernel checks at COMMIT.
     this.#fault(`CHAIN_DEL failed (Device or resource busy): chain ${chain}`);
     table.remove(chain);
   }
@@ -301,7 +301,7 @@ class Restore {
   }
 }
 
-/** What the kernel refused at COMMIT, all of it. */
+/** All refusals of the kernel at COMMIT. */
 class KernelRefused extends Refused {
   readonly faults: readonly KernelFault[];
 

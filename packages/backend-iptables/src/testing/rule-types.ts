@@ -1,4 +1,4 @@
-/** A value that a rule asks for, or forbids (`!`). */
+/** A value that a rule requires, or excludes (`!`). */
 export interface Wanted<T> {
   readonly value: T;
   readonly isNegated: boolean;
@@ -40,7 +40,7 @@ export interface MaskedMark {
   readonly mask: number;
 }
 
-/** What happens to a packet that matches. */
+/** Effect on a packet that matches. */
 export type Target =
   | { readonly kind: 'ACCEPT' | 'DROP' | 'RETURN' }
   | { readonly kind: 'chain'; readonly chain: string; readonly isGoto: boolean }
@@ -63,7 +63,7 @@ export interface FakeRule {
   readonly target: Target | undefined;
 }
 
-/** Names of the packet states that conntrack tells, in the order in which iptables prints them. */
+/** Names of conntrack's packet states, in the order in which iptables prints them. */
 export const conntrackStates: readonly string[] = [
   'INVALID',
   'NEW',

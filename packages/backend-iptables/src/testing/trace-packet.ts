@@ -110,7 +110,7 @@ class Walk {
     return { kind: 'forward', address, endpoint: addressAndPort(address, port), masquerade, remembered };
   }
 
-  /** What is for this node itself comes in by INPUT, what it sends itself by way of `lo`; endpoints are taken to be elsewhere. */
+  /** Packets to this node pass INPUT, its own by way of `lo`; endpoints are assumed to be on other nodes. */
   #afterRouting(): readonly Stage[] {
     const { flow, isDnat } = this.#packet;
     const isForUs = flow.destinationIsLocal && !isDnat;
@@ -123,7 +123,7 @@ class Walk {
       for (const table of this.#tables(name)) {
         const end = this.#base(table, chain);
         if (end === 'drop' || end === 'reject') return end;
-        // Whoever translates first has it.
+        // The first translation wins.
         if (end === 'nat') break;
       }
     }

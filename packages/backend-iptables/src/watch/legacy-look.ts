@@ -4,14 +4,14 @@ import { type Reading, readTable } from '../kernel/apply/read-kernel.ts';
 import { type ChainDifference, compareStates } from '../kernel/compare-states.ts';
 import { tableNames } from '../render/chains.ts';
 
-/** What knows what was left in the kernel, and how to read it. */
+/** Recorded kernel state, and the means to read it again. */
 export interface KnownKernel {
-  /** Undefined while that is not known. Another object after everything was read. */
+  /** Undefined while unknown. A new object after each full reading. */
   readonly state: KernelState | undefined;
   readonly reading: Reading;
 }
 
-/** Compares the kernel with what was left in it, beside applies. */
+/** Compares the kernel with the recorded state, outside of applies. */
 export class LegacyLook {
   readonly #known: KnownKernel;
   #applies = 0;
@@ -35,14 +35,14 @@ export class LegacyLook {
     };
   }
 
-  /** To be told of whatever is written. */
+  /** Records a written change. */
   noteWritten(change: Change): void {
     this.#written?.add(keyOf(chainOf(change)));
   }
 
   /**
-   * Reads all tables. Undefined when nothing can be said: it is not known what was left, or all was read anew meanwhile. What was
-   * written meanwhile is left out. Rejects with `HostError`.
+   * Reads all tables. Undefined when the recorded state is unknown, or was replaced by a full reading during the comparison. Chains
+   * written during the comparison are left out. Rejects with `HostError`.
    */
   async compare(signal: AbortSignal): Promise<readonly ChainDifference[] | undefined> {
     await this.#untilIdle(signal);
@@ -53,7 +53,7 @@ export class LegacyLook {
     try {
       const found = new KernelState();
       for (const table of tableNames) await readTable(reading, table, found, signal);
-      await this.#untilIdle(signal); // what is being written is known to be written only afterwards
+      await this.#untilIdle(signal); // an apply in progress records its writes only at its end
       if (this.#known.state !== left) return undefined;
       return compareStates(left, found).filter(({ table, chain }) => !written.has(keyOf({ table, name: chain })));
     } finally {

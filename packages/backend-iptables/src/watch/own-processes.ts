@@ -1,25 +1,25 @@
 import type { CommandRunner } from '@switchyard/host';
 
-/** So many looks at the notices after a process ended, all of its notices were seen: at most a second. */
+/** Number of polls after the end of a process until all its notices were read: at most a second. */
 const looksAfterEnd = 10;
-/** For where nobody looks. */
+/** Maximum number of ended processes, for when nothing polls. */
 const maxEnded = 64;
 
 /**
- * The programs that write for us, by process id. iptables-nft's netlink socket has that number as its port id, also
- * where our processes are numbered otherwise than the host's; each notice of the kernel carries it.
+ * Process ids of the programs that write for the agent. iptables-nft's netlink socket has its process id as port id, also in a pid
+ * namespace of its own; each notice of the kernel carries it.
  */
 export class OwnProcesses {
   readonly #running = new Set<number>();
-  /** How many looks ago each ended, the oldest first. */
+  /** Number of polls since each process ended, the oldest first. */
   readonly #ended = new Map<number, number>();
 
-  /** Whether it runs, or ended so shortly ago that notices of what it did may still come. */
+  /** Whether the process runs, or ended so recently that its notices may still arrive. */
   has(pid: number): boolean {
     return this.#running.has(pid) || this.#ended.has(pid);
   }
 
-  /** The notices that were there by now are read. */
+  /** Records one poll: all pending notices were read. */
   noteLook(): void {
     for (const [pid, looks] of this.#ended) {
       if (looks >= looksAfterEnd) this.#ended.delete(pid);
@@ -27,7 +27,7 @@ export class OwnProcesses {
     }
   }
 
-  /** A runner whose processes are ours. */
+  /** Wraps a runner: its processes count as the agent's own. */
   runner(inner: CommandRunner): CommandRunner {
     return {
       run: async (file, args, options) => {

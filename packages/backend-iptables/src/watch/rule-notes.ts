@@ -26,7 +26,7 @@ export interface ForeignChanges {
   noteAll(): void;
 }
 
-/** What is noted, and for whom. */
+/** Family to watch, and the receiver of foreign changes. */
 export interface RuleNotesOptions {
   readonly ipFamily: IpFamily;
   readonly own: OwnProcesses;
@@ -41,7 +41,7 @@ const familyNumbers: Readonly<Record<IpFamily, number>> = { IPv4: 2, IPv6: 10 };
 const attribute = { table: 1, chainName: 3, ruleChain: 2 } as const;
 const netfilterHeaderLength = 4;
 
-/** More chains than this in one transaction are not remembered one by one. */
+/** With more chains in one transaction, the whole table counts as changed. */
 const maxChains = 5000;
 
 interface Subject {
@@ -49,7 +49,7 @@ interface Subject {
   readonly text: (name: string) => string;
 }
 
-/** What a notice is about. */
+/** Kind and text of each notice type. */
 const subjects: ReadonlyMap<number, Subject> = new Map<number, Subject>([
   [NFT_NOTICE.DELTABLE, { kind: 'table', text: () => 'deleted' }],
   [NFT_NOTICE.NEWCHAIN, { kind: 'chain', text: (name) => `chain ${name} added or changed` }],
@@ -58,10 +58,10 @@ const subjects: ReadonlyMap<number, Subject> = new Map<number, Subject>([
   [NFT_NOTICE.DELRULE, { kind: 'rule', text: (name) => `rule of chain ${name} deleted` }],
 ]);
 
-/** One transaction of somebody else, as far as its notices have come. */
+/** Notices read so far of one foreign transaction. */
 interface Transaction {
   readonly tally: DriftTally;
-  /** A chain that is emptied loses many rules, which is told once. */
+  /** Texts already counted: a flushed chain loses many rules and is reported once. */
   readonly told: Set<string>;
   readonly chains: Map<string, ChainRef>;
   /** Tables of which everything is concerned. */
@@ -69,10 +69,10 @@ interface Transaction {
 }
 
 /**
- * Makes sense of what the kernel tells of iptables-nft's tables: transaction by transaction, what somebody else did to our
- * chains and to the jumps that lead to them.
+ * Reads the kernel's notices about iptables-nft's tables and reports, per transaction, the changes that other processes made to the
+ * agent's chains and to the jumps that lead to them.
  *
- * A table that is made, and chains of the kernel that are made or changed, are no matter of ours.
+ * Ignores new tables, and new or changed kernel chains.
  */
 export class RuleNotes implements NoticeReader {
   readonly #options: RuleNotesOptions;
@@ -125,7 +125,7 @@ export class RuleNotes implements NoticeReader {
     else transaction.chains.set(chainKey(table, chain), { table, name: chain });
   }
 
-  /** A generation ends a transaction and tells who made it. */
+  /** Handles a generation notice, which ends a transaction and names its process. */
   #close(bytes: Uint8Array, range: ByteRange, isOwnSocket: boolean): void {
     const generation = readGeneration(bytes, range);
     const transaction = this.#open;
@@ -139,7 +139,7 @@ export class RuleNotes implements NoticeReader {
   }
 }
 
-/** The table is undefined where it is none of those that we write to. */
+/** Reads table and chain of a notice. The table is undefined unless the agent writes to it. */
 function readNames(
   bytes: Uint8Array,
   { start, end }: ByteRange,
@@ -158,7 +158,7 @@ function readNames(
   return { table, chain: '' };
 }
 
-/** Whether a rule of a chain that is not ours is: it leads to us, or it goes from where ours has no target by which to know it. */
+/** Whether a rule in a foreign chain belongs to the agent: it leads to the agent's chains, or is a deleted rule without a known target. */
 function isOursAmongOthers(
   bytes: Uint8Array,
   type: number,

@@ -7,7 +7,7 @@ import type { OwnProcesses } from './own-processes.ts';
 import { type ForeignChanges, RuleNotes } from './rule-notes.ts';
 import { watchLegacy } from './watch-legacy.ts';
 
-/** What is watched, and who is told. */
+/** Rules to watch, and the receiver of foreign changes. */
 export interface RuleWatchOptions {
   readonly client: Pick<IptablesClient, 'ipFamily' | 'variant'>;
   readonly look: Pick<LegacyLook, 'compare'>;
@@ -18,13 +18,13 @@ export interface RuleWatchOptions {
   readonly netns?: string | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Least time between two looks at legacy tables. */
+  /** Minimum time between two looks at legacy tables. */
   readonly period: Millis;
 }
 
 /**
- * Reports what others do to the rules of one family until aborted: told by the kernel with the nft variant, by looking with legacy.
- * The changed chains are noted by then. Rejects with `HostError`.
+ * Reports foreign changes to the rules of one family until aborted: from kernel notices with the nft variant, by polling with
+ * legacy. Notes the changed chains in `foreign` before each report. Rejects with `HostError`.
  */
 export function watchRules(
   options: RuleWatchOptions,

@@ -5,25 +5,25 @@ import type { LegacyLook } from './legacy-look.ts';
 import { tableText } from '../kernel/our-chains.ts';
 import type { ForeignChanges } from './rule-notes.ts';
 
-/** Looking takes at most this share of one core. */
+/** Maximum share of one core that looking takes. */
 const maxShare = 0.02;
-/** More than this is counted, not told. */
+/** Maximum number of changes listed in a report; further ones are counted. */
 const maxTold = 5;
 
-/** How often, and whose. */
+/** Interval and family of the looks. */
 export interface LegacyWatchOptions {
   readonly ipFamily: IpFamily;
   readonly look: Pick<LegacyLook, 'compare'>;
   readonly foreign: ForeignChanges;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** From the end of a look to the next one; longer where that would cost more than its share. */
+  /** Time from the end of a look to the next one; longer where that would exceed the share. */
   readonly period: Millis;
 }
 
 /**
- * Looks at the legacy tables from time to time until aborted, because their kernel tells nobody of changes. Rejects with `HostError`
- * when they cannot be read.
+ * Polls the legacy tables until aborted, because the kernel sends no notices for them. Rejects with `HostError` when they cannot be
+ * read.
  */
 export async function watchLegacy(
   options: LegacyWatchOptions,

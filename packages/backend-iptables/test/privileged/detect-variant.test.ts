@@ -62,7 +62,7 @@ test('legacy tables that may not be read are told of, not passed over', async ()
     run: (file, args, options) => runner.run('setpriv', ['--bounding-set=-net_raw', '--', file, ...args], options),
   };
   await expect(detected(weak)).rejects.toThrow(
-    /^cannot tell which variant of iptables the node uses, because iptables-legacy may not be read: .* and CAP_NET_RAW, or say/,
+    /^cannot detect which variant of iptables the node uses: reading iptables-legacy is not permitted: .* and CAP_NET_RAW, or configure/,
   );
   await add('nft', '*mangle\n:KUBE-IPTABLES-HINT - [0:0]\nCOMMIT\n');
   expect(await detected(weak)).toMatchObject({ variant: 'nft' });

@@ -9,10 +9,10 @@ import type { KernelState } from './kernel-state.ts';
 import { planEntries } from './plan-entries.ts';
 import { hashRules } from './rule-hash.ts';
 
-/** Where the birthmark is. */
+/** Chain with the birthmark. */
 const mark = { table: 'mangle', name: chainNames.mark } as const;
 
-/** Chains that are edited rule by rule, and what is to stand last in them. */
+/** Chains that are edited rule by rule, with their last rules. */
 export function listsOf({ shared, jumps, ensured }: RenderedSettings): ReadonlyMap<ChainKey, readonly RuleText[]> {
   const lists = new Map<ChainKey, readonly RuleText[]>();
   for (const { table, chain } of [...jumps, ...ensured.rules]) lists.set(chainKey(table, chain), []);
@@ -20,10 +20,10 @@ export function listsOf({ shared, jumps, ensured }: RenderedSettings): ReadonlyM
   return lists;
 }
 
-/** What does not belong to single Services: chains of ours, what is last in shared chains, jumps, health checks. */
+/** Rules that are independent of single Services: own chains, last rules of shared chains, jumps, health checks. */
 export class AppliedSettings {
   readonly #owners: EntryOwners;
-  /** What stands last in shared chains. */
+  /** Last rules of shared chains. */
   #tails: ReadonlyMap<ChainKey, readonly RuleText[]> = new Map();
   #healthChecks: readonly ChainRule[] = [];
   #settings: RenderedSettings | undefined;
@@ -32,7 +32,7 @@ export class AppliedSettings {
     this.#owners = owners;
   }
 
-  /** Rules of a table that are in the kernel for these. */
+  /** Number of these rules in one table of the kernel. */
   rulesOf(table: TableName): number {
     let rules = this.#healthChecks.filter((entry) => entry.table === table).length;
     if (this.#settings === undefined) return rules;
@@ -62,7 +62,7 @@ export class AppliedSettings {
     };
   }
 
-  /** What makes packets pass our chains, when all is there. */
+  /** Rules of the kernel's chains that lead to the agent's. Written last: they activate everything else. */
   jumps(settings: RenderedSettings, state: KernelState): Group {
     const rules = [...settings.jumps, ...settings.ensured.rules];
     return {
@@ -73,7 +73,7 @@ export class AppliedSettings {
     };
   }
 
-  /** What lets load balancers ask the health check servers. */
+  /** Rules that let load balancers reach the health check servers. */
   healthChecks(entries: readonly ChainRule[], state: KernelState): Group {
     const entryOwner: EntryOwner = { kind: 'healthChecks' };
     const wanted = [...new Map(entries.map((entry) => [entry.rule, entry])).values()];
@@ -96,12 +96,12 @@ export class AppliedSettings {
     };
   }
 
-  /** Old tails are stale rules, which are removed as such. */
+  /** Forgets the last rules: from here on, old ones are stale rules and are removed as such. */
   forgetTails(): void {
     this.#tails = new Map();
   }
 
-  /** A shared chain is there, and ends as it should. */
+  /** Changes that make a shared chain exist and end with its last rules. */
   #tail({ table, name, rules }: Chain, state: KernelState): readonly Change[] {
     const list = state.list(table, name);
     if (list === undefined) return [{ kind: 'list', table, name, tail: rules }];
@@ -111,7 +111,7 @@ export class AppliedSettings {
     return [
       ...rules.map((rule) => ({ kind: 'append', table, chain: name, rule, isJump: false }) as const),
       { kind: 'tail', table, chain: name, tail: rules },
-      // The first rule of a text goes: the one that stood there before.
+      // `-D` deletes the first rule with this text: the older one.
       ...old.flatMap((rule) =>
         Array.from(
           { length: state.count(table, name, rule) },
@@ -131,7 +131,7 @@ function listIfMissing(table: TableName, name: string, state: KernelState): read
   return state.list(table, name) === undefined ? [{ kind: 'list', table, name, tail: [] }] : [];
 }
 
-/** One that is there stays where it is, as kube-proxy leaves it. */
+/** An existing jump keeps its place, as in kube-proxy. */
 function jumpIfMissing({ table, chain, rule, place }: PlacedRule, state: KernelState): readonly Change[] {
   const count = state.count(table, chain, rule);
   if (count > 1) return Array.from({ length: count - 1 }, () => ({ kind: 'delete', table, chain, rule }) as const);

@@ -20,7 +20,7 @@ export function entryKey({ table, chain, rule }: ChainRule): string {
   return `${chainKey(table, chain)} ${rule}`;
 }
 
-/** The rules of a chain, kept or made again: those of thousands of Services are not kept. */
+/** Returns the rules of a chain, kept or rendered again: keeping those of thousands of Services costs too much memory. */
 type RulesOf = (chain: string) => readonly RuleText[];
 
 /** The chains that rules stand in, each once. */
@@ -36,32 +36,32 @@ export function chainOfKey(key: ChainKey): ChainRef {
   return { table: key.slice(0, at) as TableName, name: key.slice(at + 1) }; // as chainKey put them together
 }
 
-/** One change of the kernel's rules. `isJump`: in a chain that is not ours, so that it makes our chains count at all. */
+/** One change of the kernel's rules. `isJump`: the rule is in a kernel chain and leads packets to the agent's chains. */
 export type Change =
-  /** One of our chains is made, or emptied and written anew. */
+  /** Creates one of the agent's chains, or empties and rewrites it. */
   | {
       readonly kind: 'chain';
       readonly table: TableName;
       readonly name: string;
       readonly hash: ChainHash;
-      /** How many rules it has. */
+      /** Number of rules. */
       readonly lines: number;
-      /** Tells them when they are written. */
+      /** Returns them when they are written. */
       readonly rulesOf: RulesOf;
     }
-  /** A chain that several share is made; `tail` is all that it holds at first. */
+  /** Creates a chain that several owners share; `tail` is all that it holds at first. */
   | { readonly kind: 'list'; readonly table: TableName; readonly name: string; readonly tail: readonly RuleText[] }
-  /** A rule becomes the first of a chain. */
+  /** Inserts a rule as the first of its chain. */
   | ({ readonly kind: 'insert'; readonly isJump: boolean } & Rule)
-  /** A rule that is there becomes the first of its chain. */
+  /** Moves an existing rule to the start of its chain. */
   | ({ readonly kind: 'move' } & Rule)
-  /** A rule becomes the last of a chain. */
+  /** Appends a rule to its chain. */
   | ({ readonly kind: 'append'; readonly isJump: boolean } & Rule)
-  /** The first rule of this text is taken out of a chain. */
+  /** Deletes the first rule with this text from its chain. */
   | ({ readonly kind: 'delete' } & Rule)
-  /** From here on these are known to be the last rules of a chain; nothing is written. */
+  /** Records the last rules of a chain; writes nothing. */
   | { readonly kind: 'tail'; readonly table: TableName; readonly chain: string; readonly tail: readonly RuleText[] }
-  /** A chain is emptied and goes. */
+  /** Empties and deletes a chain. */
   | { readonly kind: 'remove'; readonly table: TableName; readonly name: string };
 
 interface Rule {
@@ -70,7 +70,7 @@ interface Rule {
   readonly rule: RuleText;
 }
 
-/** The chain that a change is about. */
+/** The chain that a change concerns. */
 export function chainOf(change: Change): ChainRef {
   return { table: change.table, name: 'name' in change ? change.name : change.chain };
 }

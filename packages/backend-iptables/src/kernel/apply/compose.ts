@@ -11,19 +11,19 @@ export interface Planned<Of> {
 
 /** Input of one `iptables-restore --noflush`. Made while it is read: a big one never stands in memory as a whole. */
 export interface RestoreText<Of> {
-  /** In pieces of some thousand characters; may be asked for more than once. */
+  /** The text in pieces of some thousand characters. May be called repeatedly. */
   pieces(): Iterable<string>;
-  /** How many transactions it consists of: each ends with a COMMIT. */
+  /** Number of transactions; each ends with a COMMIT. */
   readonly transactions: number;
   /** All changes, in the order in which they are written. */
   changes(): Iterable<Change>;
-  /** Whose this line is, 1 being the first; undefined for those that belong to nobody. */
+  /** The group that owns a line; 1 is the first. Undefined for lines without an owner, such as COMMIT. */
   ownerOf(line: number): Of | undefined;
-  /** Changes that are in the kernel although `line` was refused: those of transactions that were done before. */
+  /** Changes that are in the kernel although `line` was refused: those of earlier transactions. */
   writtenBefore(line: number): Iterable<Change>;
 }
 
-/** Writes changes down in the order in which they are to be made. */
+/** Composes the text of a restore: all changes in a safe order. */
 export function composeRestore<Of>(planned: readonly Planned<Of>[]): RestoreText<Of> {
   const transactions = transactionsOf(planned);
   return {
@@ -39,13 +39,13 @@ export function composeRestore<Of>(planned: readonly Planned<Of>[]): RestoreText
 interface Transaction<Of> {
   readonly table: TableName;
   readonly changes: Change[];
-  /** Of whom the change at the same place is. */
+  /** Owner of the change at the same index. */
   readonly owners: Of[];
-  /** Chains that are written or go, in the order in which they are named. */
+  /** Chains that are written or deleted, in the order in which the text names them. */
   readonly named: string[];
 }
 
-/** Steps that follow each other and are of one table make one transaction. */
+/** Merges adjacent steps of one table into one transaction. */
 function transactionsOf<Of>(planned: readonly Planned<Of>[]): readonly Transaction<Of>[] {
   const bySteps = sortIntoSteps(planned);
   const transactions: Transaction<Of>[] = [];
@@ -68,7 +68,7 @@ function transactionsOf<Of>(planned: readonly Planned<Of>[]): readonly Transacti
 }
 
 /**
- * Chains that are written or go are named first, which empties them. Both variants keep named chains sorted and look for the
+ * Chains that are written or deleted are named first, which empties them. Both variants keep named chains sorted and look for the
  * place of a new one from the first name on: in descending order each is put in at once.
  */
 function nameInOrder(names: string[]): void {
@@ -110,7 +110,7 @@ function linesOf({ changes, named }: Transaction<unknown>): number {
   return lines;
 }
 
-/** Walks the text once more: refusals are rare, and what says whose each line is would be as big as the text. */
+/** Walks the text again: refusals are rare, and an index of the lines would be as large as the text. */
 function findOwner<Of>(transactions: readonly Transaction<Of>[], line: number): Of | undefined {
   let at = 0;
   for (const { changes, owners, named } of transactions) {

@@ -2,7 +2,7 @@ import type { ServicePortKey } from '@switchyard/core';
 import type { ChainRule, RuleText } from '../../render/chains.ts';
 import { type ChainKey, chainKey } from './change.ts';
 
-/** Whose a rule of a shared chain is. */
+/** Owner of a rule in a shared chain. */
 export type EntryOwner = { readonly kind: 'service'; readonly key: ServicePortKey } | { readonly kind: 'healthChecks' };
 
 /** A rule of a shared chain. */
@@ -11,8 +11,8 @@ export interface OwnedEntry extends ChainRule {
 }
 
 /**
- * Who wants which rule of the shared chains. Two may want rules of the same text, one after the other, where rules carry no
- * comments: the one who came last has it, and the other must not take it away.
+ * Owners of the rules in shared chains. Without comments, two owners may want the same rule text one after the other: the later
+ * claim wins, and the earlier owner must not delete the rule.
  */
 export class EntryOwners {
   readonly #owners = new Map<ChainKey, Map<RuleText, EntryOwner>>();
@@ -30,13 +30,13 @@ export class EntryOwners {
     }
   }
 
-  /** Whoever else claimed it keeps it. */
+  /** Releases a rule. A later claim by another owner stays. */
   release({ table, chain, rule }: ChainRule, owner: EntryOwner): void {
     const owners = this.#owners.get(chainKey(table, chain));
     if (owners !== undefined && isSameOwner(owners.get(rule), owner)) owners.delete(rule);
   }
 
-  /** Whether it is somebody's, and not this one's. */
+  /** Whether a rule has another owner than this one. */
   isOfOther(entry: ChainRule, owner: EntryOwner | undefined): boolean {
     const found = this.ownerOf(entry);
     return found !== undefined && !isSameOwner(found, owner);

@@ -3,16 +3,16 @@ import type { RuleText, TableName } from '../../render/chains.ts';
 import { type Change, type ChainKey, chainKey } from './change.ts';
 import type { ChainHash } from './rule-hash.ts';
 
-/** A chain that is edited rule by rule: how often each rule stands in it. */
+/** Rules of a chain that is edited rule by rule, with the number of occurrences of each. */
 export interface RuleList {
   readonly counts: Map<RuleText, number>;
-  /** What is known to stand last, in this order; undefined when that is not known. */
+  /** Last rules in their order; undefined when unknown. */
   tail: readonly RuleText[] | undefined;
 }
 
 /**
- * What the kernel holds, as far as it concerns us: of chains that are written whole a hash, of chains that are edited their
- * rules. Follows only what was read, or written with success.
+ * Recorded kernel rules of this agent: a hash per chain that is written whole, the rules of each chain that is edited. Only
+ * successful reads and writes change the record.
  */
 export class KernelState {
   readonly #chains: Readonly<Record<TableName, Map<string, ChainHash>>> = {
@@ -22,7 +22,7 @@ export class KernelState {
   };
   readonly #lists = new Map<ChainKey, RuleList>();
 
-  /** Undefined for a chain that is not there, or that is edited rule by rule. */
+  /** Hash of a chain; undefined for a missing chain and for one that is edited rule by rule. */
   hashOf(table: TableName, name: string): ChainHash | undefined {
     return this.#chains[table].get(name);
   }
@@ -32,7 +32,7 @@ export class KernelState {
     return this.#chains[table];
   }
 
-  /** Undefined for a chain that is not there, or that is written whole. */
+  /** Rules of an edited chain; undefined for a missing chain and for one that is written whole. */
   list(table: TableName, chain: string): Readonly<RuleList> | undefined {
     return this.#lists.get(chainKey(table, chain));
   }
@@ -42,24 +42,24 @@ export class KernelState {
     return this.#lists;
   }
 
-  /** How often a rule stands in a chain that is edited. */
+  /** Number of occurrences of a rule in a chain that is edited. */
   count(table: TableName, chain: string, rule: RuleText): number {
     return this.#lists.get(chainKey(table, chain))?.counts.get(rule) ?? 0;
   }
 
-  /** A chain was read; undefined: it is not there. */
+  /** Records a chain that was read; undefined: it does not exist. */
   setHash(table: TableName, name: string, hash: ChainHash | undefined): void {
     if (hash === undefined) this.#chains[table].delete(name);
     else this.#chains[table].set(name, hash);
   }
 
-  /** A chain was read; undefined: it is not there. */
+  /** Records an edited chain that was read; undefined: it does not exist. */
   setList(table: TableName, chain: string, list: Readonly<RuleList> | undefined): void {
     if (list === undefined) this.#lists.delete(chainKey(table, chain));
     else this.#lists.set(chainKey(table, chain), list);
   }
 
-  /** A change was written. */
+  /** Records a change that was written. */
   note(change: Change): void {
     const { table } = change;
     switch (change.kind) {
@@ -100,7 +100,7 @@ export class KernelState {
 
   #listOf(table: TableName, chain: string): RuleList {
     const list = this.#lists.get(chainKey(table, chain));
-    if (list === undefined) throw new InvariantError(`rules of ${table} ${chain} are changed, and it is not known`);
+    if (list === undefined) throw new InvariantError(`rules of chain ${chain} in table ${table} are changed before the chain was read`);
     return list;
   }
 }

@@ -1,8 +1,8 @@
 import type { ChainRule, RuleText } from '../../render/chains.ts';
 
 /**
- * Those entries that answer on an address and port where nothing is wanted any more, in whatever chain. What is only to be
- * answered in another way is not lost.
+ * Entries of all chains whose address and port no wanted entry has. An entry whose address and port stay wanted with another
+ * answer is not lost.
  */
 export function lostEntries(had: readonly ChainRule[], wanted: readonly ChainRule[]): readonly ChainRule[] {
   const places = new Set(wanted.map(({ rule }) => placeOf(rule)));
@@ -12,7 +12,7 @@ export function lostEntries(had: readonly ChainRule[], wanted: readonly ChainRul
   });
 }
 
-/** Address (none: any), protocol and port that a rule asks for; undefined when it does not ask for a port. */
+/** Address (empty: any), protocol and port that a rule matches; undefined when it matches no port. */
 function placeOf(rule: RuleText): string | undefined {
   const port = / --dport (\d+) /.exec(rule)?.[1];
   if (port === undefined) return undefined;

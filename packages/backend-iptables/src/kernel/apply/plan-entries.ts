@@ -2,17 +2,17 @@ import type { ChainRule } from '../../render/chains.ts';
 import { type Change, entryKey } from './change.ts';
 import type { KernelState } from './kernel-state.ts';
 
-/** Rules of one owner in shared chains: those wanted, in their order, and those that it had. */
+/** Rules of one owner in shared chains: wanted ones in their order, and present ones. */
 export interface EntriesToPlan {
   readonly wanted: readonly ChainRule[];
   readonly had: readonly ChainRule[];
   readonly state: KernelState;
 }
 
-/** What makes the wanted entries the owner's only ones, in their order within each chain. */
+/** Plans the changes after which the owner has exactly the wanted entries, in their order within each chain. */
 export function planEntries({ wanted, had, state }: EntriesToPlan): readonly Change[] {
   const changes: Change[] = [];
-  // Each becomes the first of its chain, so the last one goes in first.
+  // Each is inserted as the first of its chain, so the last one is inserted first.
   const seen: { readonly entry: ChainRule; readonly isNew: boolean }[] = [];
   for (let at = wanted.length - 1; at >= 0; at--) {
     const entry = wanted[at];
@@ -35,7 +35,7 @@ export function planEntries({ wanted, had, state }: EntriesToPlan): readonly Cha
   return changes;
 }
 
-/** Whether one packet can match both, so that their order counts: not when they ask for different addresses. */
+/** Whether one packet can match both rules, so that their order matters: never for different addresses. */
 function couldOverlap(a: ChainRule, b: ChainRule): boolean {
   if (a.table !== b.table || a.chain !== b.chain) return false;
   const [left, right] = [hostOf(a.rule), hostOf(b.rule)];

@@ -8,8 +8,8 @@ import { type ChainHash, hashRules } from './rule-hash.ts';
 const nothing = hashRules([]);
 
 /**
- * Rules that an iptables of another version prints in other words than they were written. A chain that was just written and reads
- * differently counts as written from then on; otherwise each reading would write it again.
+ * Rules that another iptables version prints differently from how they were written. A chain that reads differently right after
+ * it was written counts as written from then on. Otherwise each reading would rewrite it.
  */
 export class PrintedRules {
   readonly #chains = new Map<ChainKey, { readonly found: ChainHash; readonly written: ChainHash }>();
@@ -17,14 +17,14 @@ export class PrintedRules {
   /** Hashes of chains that last differed from what was written. */
   readonly #differing = new Map<ChainKey, ChainHash>();
 
-  /** What was written, when a chain reads as `found`. */
+  /** Hash as written of a chain whose hash reads as `found`. */
   hash(table: TableName, chain: string, found: ChainHash): ChainHash {
     if (this.#chains.size === 0) return found;
     const known = this.#chains.get(chainKey(table, chain));
     return known?.found === found ? known.written : found;
   }
 
-  /** What was written, when a rule of a chain that is edited reads as `found`. */
+  /** Text as written of a rule in an edited chain that reads as `found`. */
   rule(table: TableName, chain: string, found: RuleText): RuleText {
     if (this.#rules.size === 0) return found;
     return this.#rules.get(chainKey(table, chain))?.get(found) ?? found;
@@ -78,7 +78,7 @@ export class PrintedRules {
   }
 }
 
-/** The options of a rule, each with its values, in no order; without those that only name an extension: versions differ in these. */
+/** Options of a rule with their values, sorted. Options that only name an extension are left out: versions differ in these. */
 function gist(rule: RuleText): string {
   const options: string[][] = [];
   let isNegated = false;

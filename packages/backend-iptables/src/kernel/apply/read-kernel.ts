@@ -11,15 +11,15 @@ import { ChainHasher, hashRules } from './rule-hash.ts';
 export interface Reading {
   readonly client: IptablesClient;
   readonly printed: PrintedRules;
-  /** Chains that are edited rule by rule, with what is to stand last in them. Of all others a hash is kept. */
+  /** Chains that are edited rule by rule, with their last rules. For all others only a hash is kept. */
   readonly lists: ReadonlyMap<ChainKey, readonly RuleText[]>;
-  /** Rules of ours in the kernel's chains. */
+  /** The agent's rules in the kernel's chains. */
   readonly jumps: readonly ChainRule[];
-  /** Whether a chain that is not edited is of interest: others are not kept. */
+  /** Whether a chain that is not edited belongs to the agent; other chains are ignored. */
   isOurs(name: string): boolean;
 }
 
-/** Reads one table into `state`, which knew nothing of it. Rules are hashed as they come: none is kept but those of edited chains. */
+/** Reads one table into `state`, which has no record of it. Rules are hashed while reading; only those of edited chains are kept. */
 export async function readTable(
   reading: Reading,
   table: TableName,
@@ -34,7 +34,7 @@ export async function readTable(
     await readWhole(reading, table, state, signal);
   } catch (error) {
     if (!(error instanceof UnreadableTableError)) throw error;
-    // Single chains can be read and written: those of Services are written anew, unseen.
+    // Single chains can still be read and written: Service chains are rewritten without reading them.
     await readChains(reading, listed, state, signal);
   }
 }
@@ -77,7 +77,7 @@ async function readWhole(
 /** To list one chain, legacy reads the whole table; more than this are read with it. */
 const fewChains = 2;
 
-/** Reads single chains again. Returns those that are not as `state` had them. */
+/** Reads single chains again. Returns those that differ from `state`, and updates it. */
 export async function readChains(
   reading: Reading,
   chains: Iterable<ChainRef>,
@@ -117,8 +117,8 @@ async function listChain(
 }
 
 /**
- * What of ours is in a chain of the kernel's that cannot be listed, because nft wrote into it what iptables cannot express: each
- * rule can be asked for, and would be written once more at every look otherwise.
+ * The agent's rules in a kernel chain that cannot be listed, because nft wrote into it what iptables cannot express. `-C` tests
+ * each rule; without this test every look would insert it again.
  */
 async function knownJumps(
   { client, jumps }: Reading,
@@ -133,7 +133,7 @@ async function knownJumps(
   return known;
 }
 
-/** Takes one chain into `state`. False when it is there already as it was found. */
+/** Copies one chain into `state`. Returns false when `state` already has it so. */
 function takeOver({ table, name }: ChainRef, found: KernelState, state: KernelState): boolean {
   const [hash, list] = [found.hashOf(table, name), found.list(table, name)];
   if (hash === state.hashOf(table, name) && isSameList(list, state.list(table, name))) return false;

@@ -14,7 +14,7 @@ export interface RestoreWriterOptions {
   readonly clock: Clock;
   readonly state: KernelState;
   readonly owners: EntryOwners;
-  /** Chains named in one restore, roughly. */
+  /** Approximate number of chains named in one restore. */
   readonly limit: number;
   /** Called for each change that the kernel took. */
   readonly onWritten?: ((change: Change) => void) | undefined;
@@ -43,7 +43,7 @@ export class RestoreWriter implements GroupWriter<Group, Change> {
   readonly limit: number;
   readonly refusalBudget = 60;
   readonly rules: RulesByTable = noRules();
-  /** Why chains of Services stay: a rule of another program leads to each. */
+  /** Refusals that left Service chains in place: a rule of another program leads to each. */
   readonly kept: Error[] = [];
   readonly #options: RestoreWriterOptions;
   /** Groups that keep their chains, and the refusal. */
@@ -90,7 +90,7 @@ export class RestoreWriter implements GroupWriter<Group, Change> {
     return failed.afterRefusal?.();
   }
 
-  /** A rule that another group of the same part wants stays. Stale rules are planned when all wishes are known. */
+  /** Leaves out deletions of rules that another group of the same part wants. Stale rules are planned after all other groups. */
   #withoutOthers(part: readonly Planned[]): readonly Planned[] {
     const { owners } = this.#options;
     return part.map(({ group, changes }) => {
@@ -118,7 +118,7 @@ export class RestoreWriter implements GroupWriter<Group, Change> {
     const { line } = refusal;
     if (line !== undefined) for (const change of text.writtenBefore(line)) this.#note(change);
     else if (!refusal.isTransient || text.transactions > 1) {
-      const what = 'iptables-restore ended and did not say how far it came'; // another process killed it
+      const what = 'iptables-restore ended without saying how far it came'; // another process killed it
       throw new KernelDiffersError(what, { cause: refusal.error });
     }
   }

@@ -1,9 +1,9 @@
 import type { RuleText } from '../../render/chains.ts';
 
-/** Stands for the rules of a chain in their order; 53 bits, so that two different contents in one life of a node do not meet. */
+/** Hash of a chain's rules in their order. 53 bits make a collision within the life of a node unlikely. */
 export type ChainHash = number;
 
-/** Takes in the rules of one chain one after the other. */
+/** Hashes the rules of one chain one after the other. */
 export class ChainHasher {
   #high = 0xdeadbeef;
   #low = 0x41c6ce57;
@@ -22,7 +22,7 @@ export class ChainHasher {
       high = Math.imul(high ^ code, 2654435761);
       low = Math.imul(low ^ code, 1597334677);
     }
-    // What no rule contains, so that two short rules are not one long one.
+    // A newline, which no rule contains: two short rules must not hash like one long rule.
     this.#high = Math.imul(high ^ 10, 2654435761);
     this.#low = Math.imul(low ^ 10, 1597334677);
   }

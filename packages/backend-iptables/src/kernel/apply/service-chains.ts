@@ -10,7 +10,7 @@ import { planEntries } from './plan-entries.ts';
 import { hashRules } from './rule-hash.ts';
 import type { StaleChains } from './stale-chains.ts';
 
-/** Chains of Services are in this table, all of them. */
+/** The table of all Service chains. */
 const table = 'nat' satisfies TableName;
 
 /** Chains and entries of a Service port that are in the kernel, or may be after a refusal. */
@@ -18,7 +18,7 @@ export interface HeldChains extends HeldService {
   readonly key: ServicePortKey;
   readonly chains: readonly string[];
   readonly entries: readonly ChainRule[];
-  /** In its chains. */
+  /** Number of rules in its chains. */
   readonly rules: number;
 }
 
@@ -26,7 +26,7 @@ export interface HeldChains extends HeldService {
 export interface ServicePlanning {
   readonly state: KernelState;
   readonly stale: StaleChains;
-  /** Chains that go are only unlinked, and noted as stale. */
+  /** Whether unwanted chains are only unlinked and noted as stale, instead of deleted. */
   readonly defersRemoval: boolean;
   /** Called for each chain that a plan wants or removes. */
   note?: (chain: string) => void;
@@ -56,7 +56,7 @@ export class ServiceChains {
     return this.#rules;
   }
 
-  /** Which of these chains are of Service ports, and of which. */
+  /** Service port of each of these chains; chains without one are left out. */
   *chainsAmong(names: ReadonlySet<string>): Generator<readonly [key: ServicePortKey, chain: string]> {
     if (names.size === 0) return;
     for (const { key, chains } of this.#tracker.values())
@@ -70,7 +70,7 @@ export class ServiceChains {
     }
   }
 
-  /** The changes to a Service port as it is wanted. */
+  /** Returns the changes that write a Service port as wanted. */
   upsert(service: ServiceForwarding, planning: ServicePlanning): Group {
     const { key } = service;
     const owners = ownersOf(key);
@@ -118,7 +118,7 @@ export class ServiceChains {
     };
   }
 
-  /** The changes that remove a Service port. */
+  /** Returns the changes that remove a Service port. */
   remove(key: ServicePortKey, planning: ServicePlanning): Group {
     const group: Group = {
       ...ownersOf(key),

@@ -1,8 +1,8 @@
 import type { Clock, Millis } from '@switchyard/core';
 
 /**
- * Chains of Services that only rules of others may lead to: on large clusters all that are not wanted any more, elsewhere those that
- * the kernel would not remove. They go together, not before `syncPeriod` has passed since others went, as kube-proxy does it.
+ * Unlinked Service chains that wait for removal: on large clusters all unwanted chains, elsewhere those whose removal the kernel
+ * refused. They are removed together, at most once per `syncPeriod`, as in kube-proxy.
  */
 export class StaleChains {
   readonly #clock: Clock;
@@ -19,12 +19,12 @@ export class StaleChains {
     this.#names.add(name);
   }
 
-  /** It is wanted again, or gone. */
+  /** Forgets a chain that is wanted again or was removed. */
   delete(name: string): void {
     this.#names.delete(name);
   }
 
-  /** Those that are to go now: all or none. */
+  /** Chains to remove now: all or none. */
   due(): readonly string[] {
     if (this.#names.size === 0) return [];
     const now = this.#clock.monotonic();

@@ -9,19 +9,19 @@ import type { KernelState } from './kernel-state.ts';
 import { lostEntries } from './lost-entries.ts';
 import type { StaleChains } from './stale-chains.ts';
 
-/** Kinds of chains of one Service port or endpoint; what leads to others stands before those. */
+/** Kinds of chains per Service port or endpoint. A chain stands before the chains that it leads to. */
 const kinds = ['FW', 'EXT', 'XLB', 'SVL', 'SVC', 'SEP'] as const;
 const leadsTo = /-j KUBE-(?:FW|EXT|XLB|SVL|SVC)-([A-Z2-7]{16})\b/;
 
-/** The surroundings in which stale rules are found, when everything else was planned. */
+/** Inputs for finding stale rules, after everything else was planned. */
 export interface StaleContext {
   readonly settings: RenderedSettings;
   readonly state: KernelState;
   readonly owners: EntryOwners;
   readonly stale: StaleChains;
-  /** Services that were refused so far: what they had stays. */
+  /** Services refused so far: their rules stay. */
   failed(): readonly ServiceForwarding[];
-  /** Rules of a refused Service, those it wants among them; undefined when it is not known which it wants. */
+  /** Present and wanted rules of a refused Service; undefined when the wanted ones are unknown. */
   entriesOf(key: ServicePortKey): readonly ChainRule[] | undefined;
 }
 
@@ -32,7 +32,7 @@ export interface StaleContext {
 export function* removeStaleEntries(context: StaleContext): Generator<Group> {
   const { settings, state } = context;
   for (const { table, name, rules } of settings.shared) {
-    // What stands last is set right with the chain itself.
+    // The group of the chain itself corrects its last rules.
     const known = new Set([...(state.list(table, name)?.counts.keys() ?? [])].filter((rule) => !rules.includes(rule)));
     for (const rule of known) {
       const what = `rule "${rule}" from chain ${name} of table ${table}`;
@@ -48,7 +48,7 @@ export function* removeStaleEntries(context: StaleContext): Generator<Group> {
 interface EntryRemoval {
   readonly chain: ChainRef;
   readonly what: string;
-  /** Those that go if nobody wants them, when all wishes are known. */
+  /** Rules to remove unless an owner wants them. Called after all owners have claimed theirs. */
   rules(): readonly RuleText[];
 }
 
@@ -84,7 +84,7 @@ function entryRemoval({ chain, what, rules }: EntryRemoval, { state, owners, fai
   };
 }
 
-/** Removes chains of Services that no Service wants. None is removed while Services are refused: it may be theirs. */
+/** Removes Service chains that no Service wants. Removes none while a Service is refused: a chain may be its own. */
 export function* removeUnwantedChains(
   { state, stale, failed }: StaleContext,
   isWanted: (chain: string) => boolean,

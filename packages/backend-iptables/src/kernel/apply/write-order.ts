@@ -2,53 +2,53 @@ import { assertNever } from '@switchyard/core';
 import type { TableName } from '../../render/chains.ts';
 import type { Change } from './change.ts';
 
-/** One stretch of a restore. Stretches of one table that follow each other are one transaction of the kernel. */
+/** One step of a restore. Adjacent steps of one table form one kernel transaction. */
 export interface WriteStep {
   readonly table: TableName;
   readonly what: 'chains' | 'entries' | 'jumps' | 'unlink' | 'remove';
-  /** Why it stands where it stands. */
+  /** Reason for its place in the order. */
   readonly why: string;
 }
 
 /**
- * The order in which changes are written, whoever they are of. A new connection passes nat first and filter afterwards, and what
- * nat has translated meets no rule of filter that rejects or drops: those ask for the address before translation.
+ * The order in which the changes of all owners are written. A new connection passes nat before filter. The reject and drop rules of
+ * filter match the address before translation, so connections that nat translated do not match them.
  */
 export const writeOrder: readonly WriteStep[] = [
   {
     table: 'mangle',
     what: 'chains',
-    why: 'no packet passes these: whoever cleans up must know whose the others are, also when those were refused',
+    why: 'no packet passes these; the birthmark must exist even if later steps are refused, or a cleanup misses the chains',
   },
-  { table: 'filter', what: 'chains', why: 'rules can lead to chains only that exist' },
+  { table: 'filter', what: 'chains', why: 'a rule can lead only to an existing chain' },
   {
     table: 'filter',
     what: 'entries',
-    why: 'what rejects and drops meets only what nat does not translate: it may come early, and late would leave a hole',
+    why: 'rejects and drops match only untranslated packets: early does no harm, late would leave a gap',
   },
   {
     table: 'filter',
     what: 'jumps',
     why: 'KUBE-FORWARD accepts before the first connection is translated; rejects are right before nat is',
   },
-  { table: 'nat', what: 'chains', why: 'endpoints stand before what chooses among them; nothing leads to them yet' },
-  { table: 'nat', what: 'entries', why: 'now complete chains stand behind them: a Service becomes visible' },
+  { table: 'nat', what: 'chains', why: 'endpoint chains are written before the chains that choose among them; no rule leads to them yet' },
+  { table: 'nat', what: 'entries', why: 'the chains behind the entries are complete, so the Service becomes visible' },
   {
     table: 'nat',
     what: 'jumps',
     why: 'on a fresh node this makes all Services visible at once, masquerading with them',
   },
-  { table: 'nat', what: 'unlink', why: 'the new entries are first in their chains, so that these are asked no more' },
-  { table: 'nat', what: 'remove', why: 'the kernel deletes only what nothing leads to' },
-  { table: 'filter', what: 'unlink', why: 'a reject goes only when nat translates what it had met' },
-  { table: 'filter', what: 'remove', why: 'nothing leads to them now' },
+  { table: 'nat', what: 'unlink', why: 'the new entries are first in their chains, so packets no longer reach the old ones' },
+  { table: 'nat', what: 'remove', why: 'the kernel deletes only chains that no rule leads to' },
+  { table: 'filter', what: 'unlink', why: 'a reject is removed only after nat translates the packets that it matched' },
+  { table: 'filter', what: 'remove', why: 'no rule leads to them' },
   { table: 'mangle', what: 'remove', why: 'no packet passes these' },
 ];
 
 /** The name of a step: `nat entries`. */
 export type StepKey = `${TableName} ${WriteStep['what']}`;
 
-/** In which step a change is written. */
+/** The step in which a change is written. */
 export function stepOf(change: Change): StepKey {
   const { table } = change;
   switch (change.kind) {

@@ -16,12 +16,12 @@ import { parseListing } from './parse-listing.ts';
 import { parseRefusal } from './refusal.ts';
 import { UnreadableTableError } from './unreadable-table.ts';
 
-/** What a client is made of. */
+/** The programs of a client, and their runner. */
 export interface IptablesClientOptions extends IptablesPrograms {
   readonly runner: CommandRunner;
 }
 
-/** Tens of thousands of chains take the nft variant minutes, on a busy machine. */
+/** On a busy machine the nft variant needs minutes for tens of thousands of chains. */
 const timeout: Millis = seconds(180);
 /** For a lock that another iptables holds, in seconds; as kube-proxy. */
 const lockWait = 5;

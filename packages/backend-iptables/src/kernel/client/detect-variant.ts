@@ -9,7 +9,7 @@ import {
 } from '@switchyard/netfilter/iptables';
 import { parseRefusal } from './refusal.ts';
 
-/** Which variant a node uses, and how that is known. */
+/** The variant that a node uses, with the reason for the choice. */
 export interface DetectedVariant {
   readonly variant: IptablesVariant;
   /** For the log: `chain KUBE-IPTABLES-HINT is in iptables-nft`. */
@@ -23,8 +23,8 @@ const timeout: Millis = seconds(180);
 
 /**
  * Finds out which variant the node uses: that in which the kubelet left its hint chains, else that with more rules, else nft; the
- * only one where one alone is installed. Reads, and makes no tables. Rejects with `HostError` when there are legacy tables
- * that may not be read and nothing else tells.
+ * only one where one alone is installed. Reads, and makes no tables. Rejects with `HostError` when legacy tables exist that may
+ * not be read and nothing else decides.
  */
 export async function detectVariant(
   runner: CommandRunner,
@@ -43,7 +43,7 @@ export async function detectVariant(
   }
   let rules = 0;
   for (const programs of legacy) {
-    // Told a table, it would make the kernel create it; without, it reads those that are there.
+    // With `-t`, iptables-legacy would make the kernel create the table; without, it reads the existing ones.
     const found = await look(runner, programs, [], signal);
     if (found.hint !== undefined) return hinted(programs, found.hint);
     rules += found.rules;
@@ -108,9 +108,9 @@ async function look(
   const result = await runner.run(file, args, { onStdout: (piece) => lines.push(piece), timeout, signal });
   lines.end();
   if (result.exitCode === 0) return { hint, rules };
-  // A kernel without nf_tables, or without IPv6, has nothing to tell.
+  // A kernel without nf_tables, or without IPv6, has no rules.
   if (parseRefusal(result.stderr).kind !== 'permission') return { hint: undefined, rules: 0 };
-  const attempt = `cannot tell which variant of iptables the node uses, because ${iptablesName(programs)} may not be read`;
-  const advice = 'run with CAP_NET_ADMIN and CAP_NET_RAW, or say which variant it is';
+  const attempt = `cannot detect which variant of iptables the node uses: reading ${iptablesName(programs)} is not permitted`;
+  const advice = 'run with CAP_NET_ADMIN and CAP_NET_RAW, or configure the variant';
   throw commandFailed(attempt, { file, args }, { ...result, stderr: `${result.stderr.trim()}; ${advice}` });
 }

@@ -2,18 +2,18 @@ import type { IpFamily } from '@switchyard/core';
 import type { IptablesVariant, SaveReader } from '@switchyard/netfilter/iptables';
 import type { RuleText, TableName } from '../../render/chains.ts';
 
-/** What became of one `iptables-restore`. */
+/** Outcome of one `iptables-restore`. */
 export type RestoreResult =
   | { readonly status: 'done' }
   /** Nothing of the table that was refused is written; tables before it in the text are. */
   | {
       readonly status: 'refused';
       /**
-       * The line that iptables named, 1 being the first: tables before it are written. That of COMMIT where no other is to blame, as for
-       * all that the kernel refuses to legacy. Undefined when iptables named none.
+       * The line that iptables named, 1 being the first; tables before it are written. The line of COMMIT when iptables names no other
+       * one, as legacy does for every refusal of the kernel. Undefined when iptables named none.
        */
       readonly line: number | undefined;
-      /** Somebody else held the lock all the time, or changed the rules meanwhile: worth another try. */
+      /** Another process held the lock for the whole wait, or changed the rules at the same time: a retry may succeed. */
       readonly isTransient: boolean;
       readonly error: Error;
     };
@@ -33,7 +33,7 @@ export interface IptablesClient {
   readonly version: string;
   /**
    * Reads one table as a stream: a big one never stands in memory as a whole. Rejects with `UnreadableTableError` where nft
-   * wrote into it what iptables cannot express; single chains of it can be listed and written all the same.
+   * wrote into it what iptables cannot express; its single chains can still be listed and written.
    */
   read(table: TableName, reader: SaveReader, signal: AbortSignal): Promise<void>;
   /**

@@ -1,21 +1,21 @@
 /**
- * Why iptables did not do what it was told. `locked`: another process held the lock all the time. `changed`: others changed
- * the rules meanwhile. `permission`: a right is missing. `tables`: the kernel has no such tables, or does not say that a
- * right is missing. `rules`: this text is refused.
+ * Why iptables failed. `locked`: another process held the lock for the whole wait. `changed`: another process changed the rules at
+ * the same time. `permission`: a right is missing. `tables`: the kernel has no such tables, or hides that a right is missing.
+ * `rules`: this text is refused.
  */
 export type RefusalKind = 'locked' | 'changed' | 'permission' | 'tables' | 'rules';
 
-/** What iptables said when it refused. */
+/** A refusal of iptables. */
 export interface Refusal {
   readonly kind: RefusalKind;
   /**
-   * The line it named first; 1 is the first. The legacy variant names COMMIT for whatever the kernel refuses, the nft variant of
-   * 1.8.7 for all that is not the parser's.
+   * The line it named first; 1 is the first. The legacy variant names COMMIT for every refusal of the kernel, the nft variant
+   * of 1.8.7 for every refusal that is not the parser's.
    */
   readonly line: number | undefined;
-  /** What iptables gave as its reason, in one line. */
+  /** The reason that iptables gave, in one line. */
   readonly said: string;
-  /** What to do about it, where that is known; else empty. */
+  /** Advice for the operator; empty when none is known. */
   readonly advice: string;
 }
 
@@ -30,11 +30,11 @@ export function parseRefusal(stderr: string): Refusal {
   return { kind, line, said, advice: adviceFor(kind, stderr) };
 }
 
-/** What iptables prints that is no reason. */
+/** Output of iptables that carries no reason. */
 const chatter = /^(# Warning: .*|Ignoring deprecated .*|Try `.*' for more information\.)$/gm;
 
 const lineForms: readonly RegExp[] = [
-  /^line (\d+): /m, // the kernel's refusal, nft variant
+  /^line (\d+): /m, // a refusal of the kernel, nft variant
   /\bline (\d+) failed/, // legacy, and what the nft variant finds out itself
   /Error occurred at line: (\d+)/, // the parser's
 ];
@@ -48,12 +48,12 @@ function lineIn(stderr: string): number | undefined {
 }
 
 const denied = /Permission denied|Operation not permitted|you must be root/;
-/** What the C library says of EAGAIN, EINTR, ERESTART and EBUSY. */
+/** The C library's texts for EAGAIN, EINTR, ERESTART and EBUSY. */
 const passing = /Resource temporarily unavailable|Interrupted system call|Device or resource busy/;
 
 function kindOf(stderr: string): RefusalKind {
   if (/holding the xtables lock/.test(stderr)) return 'locked';
-  // A refusal of one line by the kernel. A chain that is busy has rules that lead to it, and will have them at the next try.
+  // A refusal of one line by the kernel. Rules lead to a busy chain, and will at the next try: that is no transient failure.
   const ofLine = /^line \d+: (\S+) failed \((.*?)\)/m.exec(stderr);
   if (ofLine !== null) {
     const [, command = '', reason = ''] = ofLine;

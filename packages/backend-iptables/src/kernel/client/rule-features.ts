@@ -2,18 +2,18 @@ import type { IpFamily } from '@switchyard/core';
 import type { RuleText, TableName } from '../../render/chains.ts';
 import { hostMask, rejectTarget } from '../../render/rule-text.ts';
 
-/** Something the rules cannot do without. */
+/** A feature of iptables and the kernel that the rules need. */
 export interface RuleFeature {
-  /** As an operator would look it up. */
+  /** Name for the operator. */
   readonly name: string;
   /** The kernel's modules, any of which may be built in. */
   readonly modules: string;
   readonly table: TableName;
-  /** A rule that needs it, and as little else as possible. */
+  /** A rule that needs this feature and as few others as possible. */
   readonly rule: RuleText;
 }
 
-/** What the rules need of iptables and the kernel, each on its own, to say what is missing when they are refused. */
+/** All features that the rules need of iptables and the kernel. Each is tried alone to name the missing ones after a refusal. */
 export function ruleFeatures(ipFamily: IpFamily): readonly RuleFeature[] {
   const mask = hostMask(ipFamily);
   const destination = ipFamily === 'IPv4' ? '192.0.2.1:80' : '[2001:db8::1]:80';

@@ -2,12 +2,12 @@ import { type Millis, seconds } from '@switchyard/core';
 import { type CommandResult, type CommandRunner, runInScratchNamespace } from '@switchyard/host';
 import type { IptablesPrograms } from '@switchyard/netfilter/iptables';
 
-/** For one trial. */
+/** Time limit of one trial. */
 export const trialTimeout: Millis = seconds(30);
 
 /**
- * Loads rules where they hurt nobody: into a network namespace that ends with the command. Where none can be made, iptables only
- * reads them; then the kernel is asked no more than for the extensions.
+ * Loads rules into a network namespace that ends with the command, where they affect no traffic. Where no namespace can be made,
+ * iptables only parses them (`--test`), and the kernel checks only the extensions.
  */
 export async function tryRules(
   runner: CommandRunner,

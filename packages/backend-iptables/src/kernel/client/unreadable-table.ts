@@ -2,7 +2,7 @@ import { HostError } from '@switchyard/core';
 import { iptablesName, type IptablesPlace } from '@switchyard/netfilter/iptables';
 import type { TableName } from '../../render/chains.ts';
 
-/** iptables-nft does not read a table, because somebody wrote into it with nft what iptables cannot express. */
+/** iptables-nft cannot read a table, because nft wrote into it what iptables cannot express. */
 export class UnreadableTableError extends HostError {
   override readonly name = 'UnreadableTableError';
   readonly table: TableName;
