@@ -4,15 +4,15 @@ import { readUint32 } from '@switchyard/native';
 const slotBits = 12;
 
 /**
- * Texts of addresses that were read before. Flows of a node have few addresses in common, and making the text is
- * the costly part of reading one. A fixed number of slots: an address that falls on a taken slot replaces it.
+ * Cache of address texts. The flows of a node share a few addresses, and making the text is the costly part of reading
+ * one. A fixed number of slots: an address that falls on a taken slot replaces it.
  */
 export class AddressTexts {
   readonly #words: number;
   readonly #keys: Uint32Array;
   readonly #texts: (IpAddress | undefined)[] = [];
 
-  /** `length`: 4 or 16, the bytes of every address asked for. */
+  /** `length`: bytes of every address, 4 or 16. */
   constructor(length: 4 | 16) {
     this.#words = length / 4;
     this.#keys = new Uint32Array(this.#words << slotBits);

@@ -10,7 +10,7 @@ import {
 } from '@switchyard/native';
 import { conntrack } from './flow-messages.ts';
 
-/** What the kernel said about a request, as an error that names it. */
+/** The error for a request that the kernel refused. */
 export function refusal(attempt: string, errno: number): NativeError {
   const { EPERM, EOPNOTSUPP, EINVAL } = constants.errno;
   const next =
@@ -36,8 +36,8 @@ export function receiveEntries(socket: NetlinkSocket, buffer: Uint8Array): numbe
 }
 
 /**
- * How many of the deletions just sent found no entry any more, which is as good. The kernel has answered all that it
- * will when `send` returns. Throws `NativeError` for any other answer.
+ * Number of deletions just sent that found no entry, which counts as success. The kernel has sent all its answers when
+ * `send` returns. Throws `NativeError` for any other answer.
  */
 export function receiveMissing(socket: NetlinkSocket, buffer: Uint8Array): number {
   let missing = 0;

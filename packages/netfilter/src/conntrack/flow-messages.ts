@@ -31,12 +31,12 @@ const compareProtocol = 1 << 3;
 
 /** IPPROTO_UDP */
 export const udp = 17;
-/** AF_INET, AF_INET6; AF_UNSPEC asks for both. */
+/** AF_INET, AF_INET6; AF_UNSPEC selects both. */
 export const addressFamilies: Readonly<Record<IpFamily, number>> = { IPv4: 2, IPv6: 10 };
 const anyFamily = 0;
 
 /**
- * Asks for entries of the connection tracking. With a family the kernel leaves out everything but its UDP flows
+ * Requests entries of the connection tracking. With a family the kernel leaves out everything but its UDP flows
  * (kernel 5.8; older ones filter by family alone); without, all entries of all protocols come.
  */
 export function writeList(writer: MessageWriter, ipFamily: IpFamily | undefined): void {
@@ -56,7 +56,7 @@ export function writeList(writer: MessageWriter, ipFamily: IpFamily | undefined)
   writer.endMessage();
 }
 
-/** Asks how many entries there are in this network namespace. */
+/** Requests the number of entries in this network namespace. */
 export function writeGetStatistics(writer: MessageWriter): void {
   begin(writer, conntrack.getStatistics, NLM_F.REQUEST);
   writer.netfilterHeader(anyFamily, 0);

@@ -9,7 +9,7 @@ export interface TrackedFlow extends UdpFlow {
   readonly ipFamily: IpFamily;
   /** The kernel's number for this entry. A later entry that is alike in everything can have it again. */
   readonly id: number;
-  /** Conntrack zone (`ct zone`) of both directions; 0 unless somebody's rules set one. */
+  /** Conntrack zone (`ct zone`) of both directions; 0 unless a rule sets one. */
   readonly zone: number;
   /**
    * Names this entry to the kernel: the attributes for its reply tuple, zone and id. By the reply tuple, because the
@@ -21,7 +21,7 @@ export interface TrackedFlow extends UdpFlow {
 const netfilterHeaderLength = 4;
 
 /**
- * Reads entries without making anything of those that are not wanted: of 100,000 flows through a node a handful
+ * Reads entries without making objects for unwanted ones: of 100,000 flows through a node only a few
  * lead to a Service. `enter` looks at one message; the fields then describe its flow, and `flow` makes a record of it.
  */
 export class FlowReader {

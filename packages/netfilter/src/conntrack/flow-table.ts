@@ -19,9 +19,9 @@ import { FlowReader, type TrackedFlow } from './flow-reader.ts';
 /** Which flows to list. */
 export interface FlowQuery {
   readonly ipFamily: IpFamily;
-  /** Flows to other ports are passed over before anything is made of them. Default: all ports. */
+  /** Flows to other ports are skipped before any object is made. Default: all ports. */
   readonly destinationPorts?: ReadonlySet<number>;
-  /** Which of the rest are wanted. Default: all. */
+  /** Whether a flow to these ports is wanted. Default: all are. */
   readonly isWanted?: (flow: UdpFlow) => boolean;
 }
 
@@ -36,14 +36,14 @@ export interface FlowTable {
   delete(flows: readonly TrackedFlow[]): number;
 }
 
-/** What a flow table is made of. */
+/** Clock and network namespace of a flow table. */
 export interface FlowTableOptions {
   readonly clock: Clock;
   /** Path of the network namespace; default: the process's own. */
   readonly netns?: string;
   /** For tests; default `openNetlinkSocket`. */
   readonly open?: (options: NetlinkOptions) => NetlinkSocket;
-  /** Above so many entries of all protocols the kernel is not asked to filter. Default 32,768. */
+  /** Maximum number of entries of all protocols with which the kernel filters. Default 32,768. */
   readonly maxFiltered?: number;
 }
 
@@ -52,7 +52,7 @@ export interface FlowTableOptions {
  * 0.2 us more for each entry left out). Unfiltered it returns after each 32 KB, but takes ten times as long in all.
  */
 const defaultMaxFiltered = 32_768;
-/** For so long the event loop waits at most, but for one system call. */
+/** Maximum time that the event loop waits, apart from one system call. */
 const maxSlice: Millis = millis(4);
 const maxAttempts = 4;
 const retryDelay: Millis = millis(20);

@@ -34,12 +34,12 @@ export function isKubeProxyChain(chain: string): boolean {
   return names.has(chain) || isServiceChain(chain);
 }
 
-/** Everything of kube-proxy goes. */
+/** Removes everything of kube-proxy. */
 export const allOfKubeProxy: RemovalWish = { isUnwanted: isKubeProxyChain };
 
 /**
- * Everything of kube-proxy goes, but for KUBE-FORWARD where the policy of FORWARD is to drop: it accepts what is marked for
- * masquerading and the replies, and no other rule may. It needs nothing of kube-proxy, and the mark is ours as well.
+ * Removes everything of kube-proxy, except KUBE-FORWARD where the policy of FORWARD is DROP. KUBE-FORWARD accepts packets marked for
+ * masquerading and their replies, perhaps as the only rule. It does not need kube-proxy, and this agent uses the same mark.
  */
 export const allButForward: RemovalWish = {
   isUnwanted: isKubeProxyChain,

@@ -1,4 +1,4 @@
-/** Cuts text that comes in pieces into lines. */
+/** Splits text that arrives in pieces into lines. */
 export class LineSplitter {
   readonly #take: (line: string) => void;
   #rest = '';
@@ -17,7 +17,7 @@ export class LineSplitter {
     this.#rest += piece.slice(from);
   }
 
-  /** Hands out a last line that has no end. */
+  /** Delivers a last line without a newline. */
   end(): void {
     if (this.#rest !== '') this.#take(this.#rest);
     this.#rest = '';
@@ -25,8 +25,8 @@ export class LineSplitter {
 }
 
 /**
- * The same text with memory of its own. V8 cuts a text by pointing into it, so whoever keeps one name out of a piece keeps the
- * whole piece; joining it with another makes a text of its own.
+ * Copies a text into memory of its own. V8's slices point into the original text, so a kept name would keep its whole piece in
+ * memory. Joining it with another text makes a copy.
  */
 export function detached(text: string): string {
   return ` ${text}`.slice(1);

@@ -5,8 +5,8 @@ export interface IptablesRule {
   /** The chain it stands in. */
   readonly chain: string;
   /**
-   * What stands behind `-A CHAIN `, exactly as printed: behind `-D CHAIN ` it deletes the rule. Empty in chains that are
-   * not built in: there may be a hundred thousand such rules, and they go with their chains.
+   * Text behind `-A CHAIN `, exactly as printed; behind `-D CHAIN ` it deletes the rule. Empty in chains that are not built
+   * in: there may be a hundred thousand such rules, and they are deleted with their chains.
    */
   readonly spec: string;
   /** The chain or target behind `-j` or `-g`; empty for a rule that only counts. */
@@ -22,7 +22,7 @@ export interface IptablesTable {
   readonly rules: readonly IptablesRule[];
 }
 
-/** What `iptables-save` printed. */
+/** Output of `iptables-save`. */
 export interface IptablesSave {
   readonly tables: readonly IptablesTable[];
   /** Tables that iptables-nft will not touch, because nft wrote into them what iptables cannot express. */
@@ -143,7 +143,7 @@ export function saveCollector(): { take(line: string): void; readonly save: Ipta
   return { take, save: { tables, incompatible: outcome.incompatible } };
 }
 
-/** A comment may hold anything, ` -j ` too: what is quoted is skipped. */
+/** Skips quoted text: a comment may contain ` -j `. */
 function targetOf(spec: string): string {
   for (const token of spec.matchAll(/"(?:[^"\\]|\\.)*"|(?:^|\s)-(?:j|g|-jump|-goto) (\S+)/g)) {
     if (token[1] !== undefined) return token[1];

@@ -1,9 +1,9 @@
 import type { IpFamily } from '@switchyard/core';
 
-/** Which of the kernel's two iptables a program speaks to. A machine may have rules in both. */
+/** Which of the kernel's two iptables a program uses. A machine may have rules in both. */
 export type IptablesVariant = 'nft' | 'legacy';
 
-/** Whose rules are looked at. */
+/** IP family and variant of rules. */
 export interface IptablesPlace {
   readonly ipFamily: IpFamily;
   readonly variant: IptablesVariant;
@@ -14,7 +14,7 @@ export function iptablesPlaces(ipFamilies: readonly IpFamily[]): readonly Iptabl
   return ipFamilies.flatMap((ipFamily) => (['nft', 'legacy'] as const).map((variant) => ({ ipFamily, variant })));
 }
 
-/** A place as people call it, such as `ip6tables-legacy`: the name of its program on most machines. */
+/** Usual name of a place, such as `ip6tables-legacy`: the name of its program on most machines. */
 export function iptablesName({ ipFamily, variant }: IptablesPlace): string {
   return `${plainName(ipFamily)}-${variant}`;
 }

@@ -1,21 +1,21 @@
 import type { IptablesRule, IptablesTable } from './parse-save.ts';
 import { removalParts } from './removal-parts.ts';
 
-/** Which chains are to go. */
+/** Chains to remove. */
 export interface RemovalWish {
-  /** Chains for which this holds go, with the rules in them and the rules of built-in chains that lead to them. */
+  /** Chains for which this holds are removed, with their rules and the rules of built-in chains that lead to them. */
   readonly isUnwanted: (chain: string) => boolean;
-  /** Chains that stay all the same where it would open or close something: why, or undefined. */
+  /** Reason to keep an unwanted chain whose removal would open or block traffic; undefined for none. */
   readonly keep?: (chain: string, table: IptablesTable) => string | undefined;
 }
 
-/** How one table loses its unwanted chains. */
+/** Plan for removing the unwanted chains of one table. */
 export interface TableRemoval {
   readonly table: string;
   readonly chains: readonly string[];
   /** Rules of built-in chains that lead to them. */
   readonly jumps: readonly IptablesRule[];
-  /** Rules that go with their chains. */
+  /** Number of rules that are removed with their chains. */
   readonly rules: number;
   /** Unwanted chains that stay, and why. */
   readonly kept: ReadonlyMap<string, string>;
@@ -27,8 +27,8 @@ export interface TableRemoval {
 }
 
 /**
- * Plans the removal of chains from one table. Whatever is not to go stays as it is: a chain that a rule of somebody else's
- * chain leads to is kept, with all it leads to, because the kernel would refuse to delete it and the other would break.
+ * Plans the removal of chains from one table. All other chains stay unchanged. An unwanted chain that a rule of a foreign chain
+ * leads to is kept, with all chains that it leads to: the kernel refuses to delete it, and the foreign chain would break.
  * A script has `chainsPerScript` chains at most.
  */
 export function planRemoval(

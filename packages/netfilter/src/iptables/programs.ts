@@ -4,9 +4,9 @@ import { iptablesName, type IptablesPlace, plainName } from './place.ts';
 
 /** The programs of one place that are installed. */
 export interface IptablesPrograms extends IptablesPlace {
-  /** What lists and changes, such as `iptables-nft` or `iptables`; with `-save` and `-restore` behind it, what reads and writes whole tables. */
+  /** Program that lists and changes rules, such as `iptables-nft` or `iptables`; with `-save` or `-restore`, it reads or writes tables. */
   readonly command: string;
-  /** Such as `1.8.9`; empty when the program does not tell. */
+  /** Such as `1.8.9`; empty when the program prints none. */
   readonly version: string;
 }
 

@@ -1,7 +1,7 @@
 import type { IptablesRule } from './parse-save.ts';
 
 /**
- * Divides chains that are to be deleted into parts that can be emptied and deleted one after another: nothing in a later part
+ * Divides chains to delete into parts that can be emptied and deleted one after another: no rule of a later part
  * leads to a chain of an earlier one. `rules` may hold those of other chains too. Parts have `size` chains at most, but for
  * chains that lead to one another in a circle, which all stand in the last.
  */

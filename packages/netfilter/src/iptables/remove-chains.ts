@@ -6,7 +6,7 @@ import { iptablesName, type IptablesPlace, type IptablesVariant } from './place.
 import { planRemoval, type RemovalWish, type TableRemoval } from './plan-removal.ts';
 import { findIptables } from './programs.ts';
 
-/** What became of one place. */
+/** Outcome of removing chains from one place. */
 export type PlaceRemoval = IptablesPlace &
   (
     | {
@@ -15,13 +15,13 @@ export type PlaceRemoval = IptablesPlace &
         /** Tables that iptables does not touch, because nft wrote into them what it cannot express. */
         readonly incompatible: readonly string[];
       }
-    /** Nothing was looked at, which is no failure: the program is not installed, or the kernel has no such tables. */
+    /** Nothing to do: the program is not installed, or the kernel has no such tables. */
     | { readonly status: 'skipped'; readonly reason: string }
     /** `tables` are those that were done before. */
     | { readonly status: 'failed'; readonly error: Error; readonly tables: readonly TableRemoval[] }
   );
 
-/** Tens of thousands of rules take iptables minutes. */
+/** iptables needs minutes for tens of thousands of rules. */
 const timeout: Millis = seconds(180);
 /** For a lock that another iptables holds, in seconds. */
 const lockWait = 10;
@@ -30,8 +30,8 @@ const attempts = 3;
 const chainsPerScript: Readonly<Record<IptablesVariant, number>> = { nft: 1000, legacy: Number.POSITIVE_INFINITY };
 
 /**
- * Removes unwanted chains of one place, one transaction per table, or several where they are many; what is unwanted may depend on what is there. Never throws
- * for what the machine refuses. When the rules change between reading and writing, it reads again.
+ * Removes unwanted chains of one place, in one transaction per table, or several where they are many. `wish` may depend on the rules
+ * found. Returns refusals of the machine as an outcome. Reads again when the rules change between reading and writing.
  */
 export async function removeChains(
   runner: CommandRunner,
@@ -98,7 +98,7 @@ interface Planned {
 
 function planned(save: IptablesSave, wish: RemovalWish | ((save: IptablesSave) => RemovalWish), size: number): Planned {
   const wanted = typeof wish === 'function' ? wish(save) : wish;
-  // The birthmark is in mangle: it goes last, or what is left by a failure would not be known as ours.
+  // The birthmark is in mangle, which comes last: after a failure it still identifies the remaining chains.
   const tables = save.tables.toSorted((a, b) => Number(a.name === 'mangle') - Number(b.name === 'mangle'));
   const plans = tables.map((table) => planRemoval(table, wanted, size));
   return {
@@ -107,7 +107,7 @@ function planned(save: IptablesSave, wish: RemovalWish | ((save: IptablesSave) =
   };
 }
 
-/** All tables that there are. What is read is not asked for as one text: there may be a hundred thousand rules. */
+/** Reads all tables, line by line: there may be a hundred thousand rules. */
 async function read(
   runner: CommandRunner,
   file: string,

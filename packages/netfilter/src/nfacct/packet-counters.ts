@@ -15,7 +15,7 @@ import {
   readUint64be,
 } from '@switchyard/native';
 
-/** What one counter of netfilter accounting has counted since it was made. */
+/** Count of one counter of netfilter accounting since it was made. */
 export interface PacketCount {
   readonly packets: number;
   readonly bytes: number;
@@ -31,7 +31,7 @@ export interface PacketCounters {
   remove(name: string): boolean;
 }
 
-/** Where counters are. */
+/** Network namespace of the counters. */
 export interface PacketCounterOptions {
   /** Path of the network namespace; default: the process's own. */
   readonly netns?: string;
@@ -98,7 +98,7 @@ function ask(connect: () => NetlinkSocket, message: Uint8Array): number {
   for (const { type, start } of readMessages(buffer.subarray(0, length))) {
     if (type === NLMSG.ERROR) return readErrno(buffer, start);
   }
-  return EINVAL; // it always answers what asks for it
+  return EINVAL; // the kernel always answers a request with NLM_F_ACK
 }
 
 function readAll(connect: () => NetlinkSocket): ReadonlyMap<string, PacketCount> {

@@ -2,13 +2,13 @@ import type { Drift } from '@switchyard/core/engine';
 import { DriftTally } from './drift-tally.ts';
 import type { Generation } from './notices.ts';
 
-/** What whole transactions of others did, until somebody asks for it. */
+/** Accumulates the changes of whole foreign transactions until they are taken. */
 export class DriftReport {
   #tally = new DriftTally();
   #process: Drift['process'];
   #lastGeneration = -1;
 
-  /** Whether this generation is told for the first time: notices come twice when sockets overlap. */
+  /** Whether this generation is new: notices arrive twice when sockets overlap. */
   isNew({ id }: Generation): boolean {
     const isRepeated = (this.#lastGeneration - id) >>> 0 < 0x10000;
     if (!isRepeated) this.#lastGeneration = id;
@@ -26,7 +26,7 @@ export class DriftReport {
     this.#tally.add('unknown', 'too many changes at once: notices were lost');
   }
 
-  /** Everything since this was asked last; undefined for nothing. */
+  /** Takes all changes since the last call; undefined for none. */
   take(): Drift | undefined {
     if (this.#tally.isEmpty) return undefined;
     const drift = { ...this.#tally.summary(), process: this.#process };

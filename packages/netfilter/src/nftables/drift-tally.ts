@@ -1,6 +1,6 @@
 import type { Drift, DriftKind } from '@switchyard/core/engine';
 
-/** More changes of a kind than this are counted, not told. */
+/** Maximum number of changes listed; further ones are counted. */
 const maxTold = 5;
 
 /** From bad to worse. */
@@ -33,7 +33,7 @@ export class DriftTally {
     }
   }
 
-  /** The worst kind, and the changes, the worst first. What went with its table is not told. */
+  /** The worst kind, and the changes, the worst first. Changes inside a deleted table are left out. */
   summary(): Pick<Drift, 'kind' | 'changes'> {
     const kinds = [...this.#kinds].toSorted(([left], [right]) => severity.indexOf(right) - severity.indexOf(left));
     const [worst = 'unknown'] = kinds[0] ?? [];

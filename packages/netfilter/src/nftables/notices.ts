@@ -2,7 +2,7 @@ import type { Drift } from '@switchyard/core/engine';
 import { type NetlinkMessage, readAttributes, readText, readUint32be } from '@switchyard/native';
 
 /**
- * Messages by which the kernel tells of changes (group NFNLGRP_NFTABLES), of linux/netfilter/nf_tables.h: the subsystem is in
+ * Messages that announce changes (group NFNLGRP_NFTABLES), of linux/netfilter/nf_tables.h: the subsystem is in
  * the high byte. A transaction ends with NEWGEN.
  */
 export const NFT_NOTICE = {
@@ -22,26 +22,26 @@ export const NFT_NOTICE = {
 /** NFTA_GEN_ID, NFTA_GEN_PROC_PID, NFTA_GEN_PROC_NAME. */
 const attributes = { id: 1, pid: 2, name: 3 } as const;
 
-/** Bytes between which something lies. */
+/** A range of bytes; `end` is exclusive. */
 export interface ByteRange {
   readonly start: number;
   readonly end: number;
 }
 
-/** Makes sense of the notices of nftables. */
+/** Reads the notices of nftables. */
 export interface NoticeReader {
-  /** Takes in one message of a datagram. */
+  /** Reads one message of a datagram. */
   note(bytes: Uint8Array, message: NetlinkMessage): void;
-  /** The kernel threw notices away: anything may have happened. */
+  /** Records that the kernel dropped notices: anything may have changed. */
   noteLoss(): void;
-  /** What whole transactions of others did since this was asked last; undefined if nothing of ours was touched. */
+  /** Takes the changes of whole foreign transactions since the last call; undefined if they touched no own object. */
   take(): Drift | undefined;
 }
 
-/** What ends a transaction: its number, and who made it. */
+/** End of a transaction: its number, and the process that made it. */
 export interface Generation {
   readonly id: number;
-  /** As the host numbers processes, also for one in a pid namespace; 0 where the kernel does not tell. */
+  /** Process id in the host's pid namespace; 0 where the kernel gives none. */
   readonly pid: number;
   readonly name: string;
 }

@@ -1,15 +1,15 @@
 import { type NetlinkOptions, type NetlinkSocket, openNetlinkSocket } from '@switchyard/native';
 
 /**
- * What this process itself does to one network namespace. The backends of both families share it: what one of them
- * writes is no drift to the other, and their work on the table that they share never overlaps.
+ * Own changes of this process in one network namespace. The backends of both families share the object: writes of one are no drift
+ * for the other, and their work on the shared table never overlaps.
  */
 export class OwnChanges {
   readonly #portIds = new Map<number, number>();
   #version = 0;
   #last: Promise<unknown> = Promise.resolve();
 
-  /** Grows whenever `portIds` changes. */
+  /** Incremented whenever `portIds` changes. */
   get version(): number {
     return this.#version;
   }
@@ -19,12 +19,12 @@ export class OwnChanges {
     return [...this.#portIds.keys()];
   }
 
-  /** Whether a socket is ours. */
+  /** Whether a socket belongs to this process. */
   has(portId: number): boolean {
     return this.#portIds.has(portId);
   }
 
-  /** Notes a socket of ours until the result is disposed. */
+  /** Registers an own socket until the result is disposed. */
   register(portId: number): Disposable {
     this.#portIds.set(portId, (this.#portIds.get(portId) ?? 0) + 1);
     this.#version++;
@@ -41,7 +41,7 @@ export class OwnChanges {
     };
   }
 
-  /** Runs `work` when what was passed before has ended, whatever became of it. */
+  /** Runs `work` after all earlier work has ended, even if that failed. */
   exclusively<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#last.then(work, work);
     this.#last = result.catch(() => undefined);
@@ -49,7 +49,7 @@ export class OwnChanges {
   }
 }
 
-/** Opens a socket that writes for us; until it is disposed, what it does is no drift. */
+/** Opens a socket for own writes, which are not reported as drift until it is disposed. */
 export function openOwnSocket(options: NetlinkOptions): NetlinkSocket {
   const socket = openNetlinkSocket(options);
   const registration = ownChanges(options.netns).register(socket.portId);
@@ -67,7 +67,7 @@ export function openOwnSocket(options: NetlinkOptions): NetlinkSocket {
 /** A process has one of these per network namespace, because the kernel numbers sockets per namespace. */
 const byNamespace = new Map<string, OwnChanges>();
 
-/** What this process does to a namespace, given as for `NetlinkOptions.netns`. */
+/** Returns the own changes of a namespace, given as for `NetlinkOptions.netns`. */
 export function ownChanges(netns: string | undefined): OwnChanges {
   const key = netns ?? '';
   let found = byNamespace.get(key);

@@ -13,35 +13,35 @@ import type { OwnChanges } from './own-changes.ts';
 /** NFNLGRP_NFTABLES: every change of every table. */
 const nftablesGroup = 7;
 
-/** How often notices are looked at. */
+/** Interval of reading notices. */
 const pollInterval = millis(100);
 
-/** A burst of this size is kept while nobody looks: some 50,000 changed elements. */
+/** Kernel buffer for notices between two readings: some 50,000 changed elements. */
 const receiveBuffer = 8 << 20;
 
-/** More than a datagram of notices has. */
+/** Larger than any datagram of notices. */
 const datagramLength = 1 << 16;
 
-/** So that a flood of notices about tables of others does not hold up the process. */
+/** Bound that keeps a flood of notices about foreign tables from blocking the process. */
 const datagramsPerPoll = 2000;
 
-/** What is watched. */
+/** Namespace to watch, own sockets, and the receiver of notices. */
 export interface TableWatchOptions {
   /** As for `NetlinkOptions.netns`. */
   readonly netns?: string | undefined;
   readonly clock: Clock;
-  /** What these sockets do is filtered out by the kernel. Default: none. */
+  /** Own sockets, whose changes the kernel filters out. Default: none. */
   readonly own?: Pick<OwnChanges, 'version' | 'portIds'>;
   readonly notes: NoticeReader;
   /** For tests; default `openNetlinkSocket`. */
   readonly open?: (options: NetlinkOptions) => NetlinkSocket;
 }
 
-/** Nobody's. */
+/** No own sockets. */
 const noSockets = { version: 0, portIds: [] } as const;
 
 /**
- * Reports what others do to nftables (iptables-nft included) until aborted, that of one look together. Rejects with `NativeError`, or
+ * Reports foreign changes to nftables (iptables-nft included) until aborted, one report per reading. Rejects with `NativeError`, or
  * `NativeMissingError` where the addon was not built.
  */
 export async function watchTables(

@@ -13,7 +13,7 @@ export interface LeftService {
 }
 
 /**
- * What the iptables mode of kube-proxy leaves for some Services, with the kubelet's own chains and those of others beside it, as
+ * Rules that kube-proxy's iptables mode leaves for some Services, beside the kubelet's and foreign chains, as
  * `iptables-restore` takes it. Written after what kube-proxy 1.36 makes.
  */
 export function kubeProxySave(services: readonly LeftService[]): string {
