@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 /** Absolute path of the checkout. */
 export const root: string = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '');
 
-/** What the tools need of a workspace package's manifest. */
+/** Fields of a workspace package's manifest that the tools use. */
 export interface Workspace {
   /** Folder relative to the checkout, for example `packages/core`. */
   readonly folder: string;

@@ -1,6 +1,6 @@
 import type { Workspace } from '../workspace.ts';
 
-/** One measurement that can be asked for. */
+/** One measurement that can be run by name. */
 export interface Bench {
   /** Of the package's folder; further benches of a package carry what follows `bench-` in their target's name. */
   readonly name: string;
@@ -8,7 +8,7 @@ export interface Bench {
   readonly target: string;
 }
 
-/** What belongs together beyond one package: name to the benches it runs, in this order. */
+/** Suites across packages: name to the benches that it runs, in this order. */
 const suites: Readonly<Record<string, readonly string[]>> = {
   nftables: ['rollout', 'backend-nftables', 'backend-nftables-drift', 'backend-nftables-large-service'],
   iptables: ['rollout-iptables', 'backend-iptables'],
@@ -27,7 +27,7 @@ export function findBenches(workspaces: readonly Pick<Workspace, 'folder' | 'tar
   });
 }
 
-/** The names that may be asked for: benches, and suites of them. */
+/** Names of all benches and suites. */
 export function benchNames(benches: readonly Bench[]): readonly string[] {
   return [...Object.keys(suites), ...benches.map(({ name }) => name)];
 }

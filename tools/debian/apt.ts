@@ -25,12 +25,12 @@ export interface Apt {
   download(packages: readonly DebianPackage[], folder: string, signal: AbortSignal): Promise<void>;
 }
 
-/** What apt is told. */
+/** Folder, architecture and sources of a private apt. */
 export interface AptOptions {
   /** Where its state lives; made if missing. */
   readonly folder: string;
   readonly architecture: DebianArchitecture;
-  /** Packages that count as installed, in a version that satisfies everybody. */
+  /** Packages that count as installed, in a version that satisfies every dependency. */
   readonly exclude: readonly string[];
   /** A suite of Debian's own mirror, such as `trixie`, in the place of this machine's sources. */
   readonly suite?: string;
@@ -76,7 +76,7 @@ export function parseSimulation(text: string): readonly DebianPackage[] {
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** What Debian's own suites are signed with; a machine of the release before has the next one's keys. */
+/** Keys that sign Debian's suites; a machine of the previous release already has the next one's keys. */
 const keyring = '/usr/share/keyrings/debian-archive-keyring.gpg';
 
 /** The Debian mirror of this machine, which may reach no other one. */
@@ -104,7 +104,7 @@ Dir::Etc::SourceParts "/dev/null";
 
 /**
  * Read after the machine's own settings, so that these win. The hooks are cleared because they act on the machine: they
- * empty its cache or tell its desktop.
+ * empty its cache or notify its desktop.
  */
 function aptSettings(folder: string, architecture: DebianArchitecture): string {
   return `Dir::State "${folder}";

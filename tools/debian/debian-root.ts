@@ -13,7 +13,7 @@ export type { DebianArchitecture } from './apt.ts';
 export interface DebianRootOptions {
   /** Names as Debian calls them, for example `docker.io`. What they depend on comes too; recommendations do not. */
   readonly packages: readonly string[];
-  /** Taken for installed already, with all that only they need: what the use at hand can do without. Empty if not given. */
+  /** Packages that count as installed, with all that only they need. Default: none. */
   readonly exclude?: readonly string[];
   /** This machine's, if not given. */
   readonly architecture?: DebianArchitecture;
@@ -21,7 +21,7 @@ export interface DebianRootOptions {
   readonly suite?: string;
   /** Where the unpacked trees and apt's lists are kept; this checkout's `node_modules/.cache/switchyard-debian`, if not given. */
   readonly cache?: string;
-  /** Told what is done, line by line; stderr, if not given. Silent when everything is there already. */
+  /** Receives progress line by line. Default: stderr. Not called when the tree exists already. */
   readonly progress?: (line: string) => void;
   readonly signal: AbortSignal;
 }

@@ -1,6 +1,6 @@
 import { execa } from 'execa';
 
-/** How long a caller waits for others that hold the lock, in seconds. */
+/** Maximum wait for the lock, in seconds. */
 const patience = 600;
 
 /**

@@ -1,6 +1,6 @@
 import { execa } from 'execa';
 
-/** How a program is to be run. */
+/** Folder, environment and input of a program. */
 export interface RunOptions {
   readonly cwd?: string;
   /** Added to the environment of this process. */
@@ -9,7 +9,7 @@ export interface RunOptions {
   readonly signal: AbortSignal;
 }
 
-/** What a program wrote. */
+/** Output of a program. */
 export interface Output {
   readonly stdout: string;
   readonly stderr: string;
@@ -17,7 +17,7 @@ export interface Output {
 
 /**
  * Runs a program and returns what it wrote. Rejects with the command, how it ended and the last lines it wrote;
- * a program that is missing is said to be. Texts are in English whatever the machine's language is.
+ * names a missing program. Sets LC_ALL=C, so that texts are English on every machine.
  */
 export async function runProgram(program: string, args: readonly string[], options: RunOptions): Promise<Output> {
   const { cwd, env, input, signal } = options;

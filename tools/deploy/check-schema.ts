@@ -21,7 +21,7 @@ const schemas: Readonly<Record<string, new (data: never) => { validate(): void }
 };
 
 /**
- * What Kubernetes' OpenAPI document says against an object, as `path: what`; empty when nothing. Those schemas let
+ * Violations of Kubernetes' OpenAPI document in an object, as `path: what`; empty for none. Those schemas let
  * unknown fields pass, as the document itself does, so every field is also looked up in the types of 1.36.
  */
 export function schemaFaults(object: KubeObject): readonly string[] {

@@ -12,7 +12,7 @@ import { type KubeObject, parseManifests } from './kube-object.ts';
 /** The chart's folder. */
 export const chart: string = join(root, 'deploy/helm/switchyard');
 
-/** What `helm template` is told. */
+/** Options of `helm template`. */
 export interface HelmOptions {
   /** Default: `switchyard`, as the README says. */
   readonly name?: string;
@@ -22,10 +22,10 @@ export interface HelmOptions {
   readonly values?: object;
 }
 
-/** What a chart makes. */
+/** A rendered chart. */
 export interface Rendered {
   readonly objects: readonly KubeObject[];
-  /** What the user is told after an installation. */
+  /** Text that Helm prints after an installation. */
   readonly notes: string;
 }
 

@@ -48,7 +48,7 @@ export function pathFaults(pages: readonly MarkdownPage[] = markdownPages()): re
   );
 }
 
-/** What a build leaves is not there in a fresh checkout. */
+/** Whether a build makes the path, which a fresh checkout therefore lacks. */
 function isMade(path: string): boolean {
   return /\/(dist|dist-bundle|build|\.results|\.test-results)(\/|$)/.test(path);
 }

@@ -1,7 +1,7 @@
-/** What Docker says, with either builder, when the base cannot be had from its registry. */
+/** Messages of both Docker builders when the base cannot be pulled from its registry. */
 const pullFailure =
   /dial tcp|no such host|network is unreachable|i\/o timeout|TLS handshake timeout|Client\.Timeout|failed to resolve source metadata|failed to do request|pull access denied|toomanyrequests/;
-/** Not reached either, but it is the engine. */
+/** Messages when the engine itself cannot be reached. */
 const engineFailure = /docker daemon|docker api|error during connect/i;
 
 /** Adds to a build's failure, where it looks as if `base` could not be pulled, what to do without a registry. Anything else stays as it is. */

@@ -53,8 +53,8 @@ export function publicBase(): string | undefined {
 }
 
 /**
- * What an image is called unless told otherwise: the name that the manifests in deploy/ have, and with an architecture a name of
- * its own for each, so that both can be joined under that one.
+ * Default name of an image: the one that the manifests in deploy/ use. With an architecture, each has a name of its own, so that both
+ * can be joined under the first.
  */
 export function defaultTag(image: ImageName, architecture?: string): string {
   const suffix = architecture === undefined ? '' : `-${architecture}`;

@@ -10,7 +10,7 @@ import { nodePackage } from './node-binary.ts';
 import { addPrograms } from './programs-layer.ts';
 import type { Target } from './target.ts';
 
-/** What an image's build context is made of, and for which machines. */
+/** Image and target of a build context. */
 export interface ContextOptions {
   readonly image: ImageDefinition;
   readonly target: Target;

@@ -7,27 +7,27 @@ export interface DebianPrograms {
   readonly programs: RegExp;
 }
 
-/** What a folder of a build context is filled with. */
+/** Content of a folder in a build context. */
 export type LayerContent =
   | { readonly kind: 'debian'; readonly of: DebianPrograms }
   | { readonly kind: 'node' }
   /** An app's bundle, with the native addon and launchers if it has any. */
   | { readonly kind: 'app'; readonly app: AppName }
-  /** What the agent's ebpf mode needs beside its bundle. */
+  /** Files that the agent's ebpf mode needs beside its bundle. */
   | { readonly kind: 'ebpf' }
   /** The configuration with which a load balancer begins. */
   | { readonly kind: 'haproxyBase' }
-  /** Nothing but the folder, which the Dockerfile gives to somebody. */
+  /** An empty folder, whose owner the Dockerfile sets. */
   | { readonly kind: 'empty' };
 
 /** Apps that are in an image. */
 export type AppName = 'node-agent' | 'kind-lb-controller' | 'conformance';
 
-/** What an image is made of. */
+/** Definition of an image. */
 export interface ImageDefinition {
   /** Folder below `images` with its Dockerfile. */
   readonly dockerfile: string;
-  /** Whose version it has. */
+  /** App whose version the image has. */
   readonly app: AppName;
   /** Build arguments of its own. */
   readonly args: Readonly<Record<string, string>>;
@@ -42,7 +42,7 @@ const agentLayers = {
   programs: {
     kind: 'debian',
     of: {
-      // Whatever forwards, the other's programs are there too: they remove what it, or kube-proxy, has left. iptables in
+      // Every image has iptables: it removes the rules that another mode or kube-proxy left. iptables in
       // both variants, because a node may use either.
       packages: ['iptables'],
       exclude: [],

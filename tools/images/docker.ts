@@ -10,7 +10,7 @@ export interface DockerCli {
 /** The CLI as a user of this machine would call it. */
 export const machineDocker: DockerCli = { file: 'docker', env: {} };
 
-/** What is to be built. */
+/** Arguments of one build. */
 export interface DockerBuild {
   readonly dockerfile: string;
   readonly context: string;

@@ -9,7 +9,7 @@ import type { Target } from './target.ts';
 
 const source = join(root, 'packages/backend-ebpf');
 
-/** What the agent loads into the kernel; one file serves every little-endian machine. */
+/** BPF objects that the agent loads; one file serves every little-endian machine. */
 export const bpfObjects = ['socket.bpf.o', 'wire.bpf.o'] as const;
 
 /** libbpf, which the addon links, and what that needs; no program. */

@@ -62,7 +62,7 @@ function crossSettings({ triplet }: Target, { folder, libbpf }: CrossCompiler): 
   return ['-DCMAKE_TOOLCHAIN_FILE=cross.cmake', root, `-DCROSS_TRIPLE=${triplet}`, `-DBPF_ROOT=${libbpf}`];
 }
 
-/** Everything the compiler reads that is ours or npm's. */
+/** Hash of all compiler inputs from this checkout and from npm. */
 async function sourceKey(): Promise<string> {
   const hash = createHash('sha256');
   const files = globSync(['CMakeLists.txt', 'cross.cmake', 'cmake/*', 'bpf/*', 'cpp/**/*.{cc,h}'], {

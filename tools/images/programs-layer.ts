@@ -5,9 +5,9 @@ import { debianRoot } from '../debian/debian-root.ts';
 import type { DebianPrograms } from './definitions.ts';
 import type { Target } from './target.ts';
 
-/** What the base image brings. */
+/** Packages that the base image contains. */
 const baseLibraries = ['libc6', 'libgcc-s1', 'gcc-12-base', 'gcc-14-base', 'libstdc++6'];
-/** Text files such as /etc/protocols, which nobody asks. */
+/** Text files such as /etc/protocols, which no program reads. */
 const unneeded = ['netbase'];
 
 /**

@@ -1,6 +1,6 @@
 import type { DebianArchitecture } from '../debian/debian-root.ts';
 
-/** The names under which an architecture goes. Debian's is ours, and Docker's too. */
+/** Names of an architecture in various tools. This project uses Debian's name, as Docker does. */
 export interface Target {
   readonly architecture: DebianArchitecture;
   /** `process.arch` there, and in names of npm packages. */

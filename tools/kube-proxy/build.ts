@@ -18,7 +18,7 @@ const version = 'v1.20.2';
 const cache = join(root, 'node_modules/.cache/switchyard-kube-proxy');
 const program = join(cache, `kube-proxy-${version}`);
 
-function tell(line: string): void {
+function report(line: string): void {
   process.stderr.write(`kube-proxy: ${line}\n`);
 }
 
@@ -44,7 +44,7 @@ async function build(signal: AbortSignal): Promise<void> {
   }
 }
 
-/** apt checks the signature of what it fetches. This machine's own sources may name no source packages, so these are ours. */
+/** apt checks the signature of what it fetches. The machine's own sources may name no source packages, so this list does. */
 async function unpackSource(work: string, source: string, signal: AbortSignal): Promise<void> {
   const targets = await runProgram('apt-get', ['indextargets', '--format', '$(REPO_URI)', 'Created-By: Packages'], {
     signal,
@@ -60,7 +60,7 @@ async function unpackSource(work: string, source: string, signal: AbortSignal): 
       cwd: work,
       signal,
     });
-  tell(`fetching the source package of kubernetes, of Debian's ${suite} (34 MB)`);
+  report(`fetching the source package of kubernetes, of Debian's ${suite} (34 MB)`);
   await apt('update');
   await apt('source', '--download-only', 'kubernetes');
   const archive = (await readdir(work)).find((name) => name.startsWith('kubernetes_') && name.includes('.orig.tar.'));
@@ -71,7 +71,7 @@ async function unpackSource(work: string, source: string, signal: AbortSignal): 
 
 async function compile(work: string, source: string, signal: AbortSignal): Promise<void> {
   const debian = await debianRoot({ packages: ['golang-go'], exclude: ['libc6', 'perl'], signal });
-  tell('compiling; this takes about five minutes');
+  report('compiling; this takes about five minutes');
   const flags = `-X k8s.io/kubernetes/vendor/k8s.io/component-base/version.gitVersion=${version}`;
   const args = ['build', '-ldflags', flags, '-o', join(work, 'kube-proxy'), './cmd/kube-proxy'];
   await runGo(debian, args, { cwd: source, gopath: join(work, 'go'), cache: join(work, 'cache'), signal });

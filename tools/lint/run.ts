@@ -1,7 +1,7 @@
 import { findBoundaryFaults } from './boundaries.ts';
 import { findHouseRuleFaults } from './house-rules.ts';
 
-// What oxlint cannot say: which package may import which, and which ambient names are allowed where.
+// Rules beyond oxlint: which package may import which, and where ambient names are allowed.
 
 const faults = [...findBoundaryFaults(), ...findHouseRuleFaults()];
 for (const fault of faults) console.error(fault);

@@ -18,7 +18,7 @@ export interface EntryPoint {
   readonly types: string;
 }
 
-/** What others may build on: all entry points but those for tests. */
+/** Public entry points: all except those for tests. */
 export function entryPoints(): readonly EntryPoint[] {
   return publicPackages().flatMap(({ folder, name }) => {
     const { exports } = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')) as {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { runProgram } from '../debian/run-program.ts';
 import { root, workspaces } from '../workspace.ts';
 
-/** What npm would publish of a package. */
+/** A package as npm would publish it. */
 export interface Pack {
   /** `@switchyard/core`. */
   readonly name: string;
@@ -15,7 +15,7 @@ export interface Pack {
   readonly size: number;
 }
 
-/** What others may install: the libraries, and the conformance runner. */
+/** Packages that others may install: the libraries and the conformance runner. */
 export function publicPackages(): readonly ReturnType<typeof workspaces>[number][] {
   return workspaces().filter(({ folder }) => folder.startsWith('packages/') || folder === 'apps/conformance');
 }

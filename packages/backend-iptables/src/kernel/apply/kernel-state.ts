@@ -100,7 +100,8 @@ export class KernelState {
 
   #listOf(table: TableName, chain: string): RuleList {
     const list = this.#lists.get(chainKey(table, chain));
-    if (list === undefined) throw new InvariantError(`rules of chain ${chain} in table ${table} are changed before the chain was read`);
+    if (list === undefined)
+      throw new InvariantError(`rules of chain ${chain} in table ${table} are changed before the chain was read`);
     return list;
   }
 }
