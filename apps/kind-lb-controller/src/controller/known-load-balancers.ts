@@ -21,8 +21,8 @@ export type KnownLoadBalancers = Map<ServiceKey, KnownLoadBalancer>;
 
 /** The load balancer of a Service, which may exist from now on. */
 export function beginLoadBalancer(known: KnownLoadBalancers, key: ServiceKey): KnownLoadBalancer {
-  const nobody = { ensuringToldTo: undefined, deletingToldTo: undefined };
-  const found = known.get(key) ?? { applied: undefined, isDisturbed: false, settings: undefined, ...nobody };
+  const events = { ensuringToldTo: undefined, deletingToldTo: undefined };
+  const found = known.get(key) ?? { applied: undefined, isDisturbed: false, settings: undefined, ...events };
   known.set(key, found);
   return found;
 }

@@ -21,7 +21,7 @@ export async function runController(config: RunConfig, host: Host, signal: Abort
   const disturbances = new Disturbances();
   const listener = {
     onDisturbed: disturbances.tell.bind(disturbances),
-    onTargetChange: (change: TargetChange) => tell(change, log, eventLog),
+    onTargetChange: (change: TargetChange) => reportChange(change, log, eventLog),
   };
   const { runtime, discovery } = await openRuntime(config, { host, listener }, stack, signal);
   log.info('starting', { pid: process.pid, ...summaryOf(config) });
@@ -48,7 +48,7 @@ async function onlyCluster({ clusters }: RunConfig, { clock }: Host): Promise<Re
   return { name: clusters.name, connection: await kubeconfigConnection(clusters.file, clock) };
 }
 
-function tell(change: TargetChange, log: Logger, eventLog: EventLog | undefined): void {
+function reportChange(change: TargetChange, log: Logger, eventLog: EventLog | undefined): void {
   const event = serverEvent(change);
   eventLog?.append(event);
   const { cluster, service, node, port, ipFamily, reason } = event;

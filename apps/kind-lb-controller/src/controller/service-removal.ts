@@ -86,7 +86,7 @@ export class ServiceRemoval {
   }
 
   /** Its Service is gone, or never was ours: nobody to tell. */
-  async removeOrphan(key: ServiceKey, signal: AbortSignal): Promise<RunOutcome> {
+  async removeWithoutService(key: ServiceKey, signal: AbortSignal): Promise<RunOutcome> {
     const { cluster, loadBalancers, log, writer } = this.#options;
     writer.own.forget(key);
     if (!loadBalancers.has(key)) return done;

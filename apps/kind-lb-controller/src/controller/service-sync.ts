@@ -82,13 +82,13 @@ export class ServiceSync {
   async sync(key: ServiceKey, view: SyncedView, signal: AbortSignal): Promise<RunOutcome> {
     const seen = view.services.get(key);
     try {
-      if (seen === undefined) return await this.#removal.removeOrphan(key, signal);
+      if (seen === undefined) return await this.#removal.removeWithoutService(key, signal);
       const service = this.#writer.own.newest(seen);
       if (isOurs(service)) return await this.#serve(service, view, signal);
       return await this.#removal.retire(service, signal);
     } catch (error) {
       signal.throwIfAborted();
-      this.#complain(key, error);
+      this.#logFailure(key, error);
       return retry;
     }
   }
@@ -207,7 +207,7 @@ export class ServiceSync {
   }
 
   /** Something of ours is broken, or the API server is away. The latter says so in one line. */
-  #complain(service: ServiceKey, thrown: unknown): void {
+  #logFailure(service: ServiceKey, thrown: unknown): void {
     const { log } = this.#options;
     const error = asError(thrown);
     if (isExpected(error)) {

@@ -115,8 +115,8 @@ class Search {
         if (!ours.some(({ cluster }) => cluster === name)) this.#found.delete(name);
       let isComplete = true;
       for (const one of ours) isComplete = (await this.#look(one, signal)) && isComplete;
-      this.#tell();
-      await this.#removeOrphans(new Set(all.map(({ cluster }) => cluster)), signal);
+      this.#reportClusters();
+      await this.#removeOfDeletedClusters(new Set(all.map(({ cluster }) => cluster)), signal);
       this.#isToldBroken = false;
       return isComplete ? { status: 'done' } : { status: 'retry' };
     } catch (error) {
@@ -174,7 +174,7 @@ class Search {
     return true;
   }
 
-  #tell(): void {
+  #reportClusters(): void {
     const clusters = [...this.#found]
       .map(([name, { kubeconfig }]) => ({ name, kubeconfig }))
       .sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -233,7 +233,7 @@ class Search {
     return this.#isInside;
   }
 
-  async #removeOrphans(there: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+  async #removeOfDeletedClusters(there: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
     const { cli, log } = this.#options;
     for (const { name, labels: all } of await listContainers(cli, [`label=${labels.discovered}=true`], signal)) {
       const cluster = idOf(all)?.cluster;

@@ -27,7 +27,7 @@ export class DisturbanceThrottle implements Disposable {
     this.#recent.set(key, recent);
     const wait = recent.length <= freeCount ? 0 : Math.min(longestWait, 1000 * 2 ** (recent.length - freeCount - 1));
     if (wait === 0) this.#listener.onDisturbed([id]);
-    else void this.#tellLater(id, wait);
+    else void this.#reportLater(id, wait);
   }
 
   /** It is no longer there. */
@@ -39,7 +39,7 @@ export class DisturbanceThrottle implements Disposable {
     this.#stop.abort(new Error('nobody listens any more'));
   }
 
-  async #tellLater(id: LoadBalancerId, wait: number): Promise<void> {
+  async #reportLater(id: LoadBalancerId, wait: number): Promise<void> {
     const { signal } = this.#stop;
     await this.#clock.sleep(millis(wait), signal).catch(() => undefined); // aborted: nobody is told
     if (!signal.aborted) this.#listener.onDisturbed([id]);

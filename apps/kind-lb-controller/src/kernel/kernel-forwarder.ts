@@ -91,7 +91,7 @@ class NamespaceForwarder implements KernelForwarder {
     signal.throwIfAborted();
     const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason as unknown] : []));
     if (isNothing && errors.length > 0 && errors.every(isProgramMissing)) return 'unchanged'; // nothing can have been written
-    if (errors.length > 0) throw together(errors);
+    if (errors.length > 0) throw combined(errors);
     this.#isEmpty = isNothing;
     return results.some((result) => result.status === 'fulfilled' && result.value) ? 'applied' : 'unchanged';
   }
@@ -133,7 +133,7 @@ class NamespaceForwarder implements KernelForwarder {
   }
 }
 
-function together(errors: readonly unknown[]): unknown {
+function combined(errors: readonly unknown[]): unknown {
   if (errors.length === 1) return errors[0];
   return new HostError('lb.kernel', errors.map(messageOf).join('; '), { cause: new AggregateError(errors) });
 }

@@ -105,7 +105,7 @@ export class ProcessRuntime implements LoadBalancerRuntime {
     this.#addresses.use(addressesOf(this.#running), () => Promise.resolve());
     this.#haproxy = new HaproxyProcess({
       ...options,
-      onStateChange: (change) => this.#tell(change),
+      onStateChange: (change) => this.#report(change),
       onEnd: () => options.listener.onDisturbed('all'),
     });
   }
@@ -293,7 +293,7 @@ export class ProcessRuntime implements LoadBalancerRuntime {
     follow().catch(() => undefined); // aborted, or told by `#exclusively`
   }
 
-  #tell(change: ServerStateChange): void {
+  #report(change: ServerStateChange): void {
     const { clock, listener } = this.#options;
     const { changes, concernsKernel } = healthNews(
       change,
