@@ -5,7 +5,7 @@ import { checkService } from './check-service.ts';
 import { readCluster } from './read-cluster.ts';
 import { reportText } from './report-text.ts';
 
-/** What the command needs of its process. */
+/** Output, environment and clock of the process. */
 export interface CheckIo {
   /** Writes to stdout. */
   readonly write: (text: string) => void;
@@ -13,7 +13,7 @@ export interface CheckIo {
   readonly clock: Clock;
 }
 
-/** What the process is to exit with: 0 nothing is lost even in the worst case (as without replicas), 2 a loss is predicted or nothing can be. */
+/** Exit code: 0 when nothing is lost even in the worst case (as without replicas), 2 when a loss or nothing can be predicted. */
 export type CheckExitCode = 0 | 2;
 
 /**

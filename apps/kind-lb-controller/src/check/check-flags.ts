@@ -5,7 +5,7 @@ import { Command, CommanderError, Option } from 'commander';
 import { defaultHealthProfile, healthProfile, healthProfiles } from '../health-profile/health-profiles.ts';
 import type { HealthProfile } from '../spec/health-profile.ts';
 
-/** What is to be checked, and how to say it. */
+/** The Service to check, and the form of the report. */
 export interface CheckConfig {
   readonly kind: 'check';
   /** Absolute path. */
@@ -14,9 +14,9 @@ export interface CheckConfig {
   readonly service: string;
   /** Undefined: all Deployments whose pods the Service selects. */
   readonly deployment: string | undefined;
-  /** Undefined: the one that the Service asks for by annotation, or else the default. */
+  /** Undefined: the profile of the Service's annotation, or the default one. */
   readonly profiles: readonly HealthProfile[] | undefined;
-  /** How long the app goes on accepting connections after SIGTERM; undefined: nobody said. */
+  /** Time that the app accepts connections after SIGTERM; undefined when not given. */
   readonly drain: Millis | undefined;
   readonly proxy: KnownProxy;
   readonly isFastDrain: boolean;
@@ -34,7 +34,7 @@ interface RawOptions {
   readonly output: 'table' | 'json';
 }
 
-/** Reads the flags after `check`. Throws `ConfigError` with one line for whatever is wrong. */
+/** Reads the flags after `check`. Throws `ConfigError` with one line for invalid flags. */
 export function parseCheckFlags(
   args: readonly string[],
   env: Readonly<Record<string, string | undefined>>,

@@ -19,7 +19,7 @@ export interface CheckReport {
   readonly type: string;
   readonly policy: 'Cluster' | 'Local';
   readonly proxy: KnownProxy;
-  /** Undefined: nobody said. */
+  /** Undefined when not given. */
   readonly drain: Millis | undefined;
   /** Whether the load balancer follows EndpointSlices, besides its health checks. */
   readonly isFastDrain: boolean;
@@ -59,7 +59,7 @@ export function checkService(objects: ClusterObjects, config: CheckConfig): Chec
   };
 }
 
-/** Whether the load balancer sends to endpoints, for want of NodePorts: then it follows their slices in any case. */
+/** Whether the load balancer sends to endpoints because there are no NodePorts: then it always follows their slices. */
 function goesToEndpoints({ spec }: V1Service, settings: ServiceSettings | undefined): boolean {
   const hasNodePort = spec?.ports?.some(({ nodePort }) => nodePort !== undefined) ?? false;
   return spec?.allocateLoadBalancerNodePorts === false && !hasNodePort && settings?.path !== 'transparent';

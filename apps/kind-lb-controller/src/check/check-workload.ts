@@ -18,31 +18,31 @@ import type { HealthProfile } from '../spec/health-profile.ts';
 import type { Workload } from './workload.ts';
 import { type Warning, workloadWarnings } from './warnings.ts';
 
-/** What a prediction depends on beside the Deployment. */
+/** Inputs of a prediction besides the Deployment. */
 export interface CheckOptions {
   readonly policy: 'Cluster' | 'Local';
   readonly profiles: readonly HealthProfile[];
-  /** Undefined: nobody said how long the app goes on after SIGTERM; it is taken to stop at once. */
+  /** Time that the app accepts connections after SIGTERM; undefined when not given: then it is assumed to stop at once. */
   readonly drain: Millis | undefined;
   readonly proxy: KnownProxy;
   readonly isFastDrain: boolean;
 }
 
-/** What a rollout will cost behind one profile. */
+/** Predicted loss of a rollout behind one profile. */
 export interface ProfileRow {
   readonly profile: string;
   /** From a node's first failing answer until the load balancer has left it. Undefined: health checks do not follow pods. */
   readonly noticesAfter: Span | undefined;
-  /** How long the app must go on serving after its pod's deletion; undefined: no time is enough. */
+  /** Time that the app must serve after its pod's deletion to lose nothing; undefined: no time is enough. */
   readonly mustServe: Millis | undefined;
   /** Time at full traffic; so are `best` and `worst`. */
   readonly expected: Millis;
   readonly best: Millis;
   readonly worst: Millis;
   readonly byCause: Readonly<Partial<Record<ExplainedCause, Millis>>>;
-  /** How long the rollout lasts; undefined: it cannot end. */
+  /** Duration of the rollout; undefined: it cannot end. */
   readonly duration: Millis | undefined;
-  /** How likely it is that the load balancer holds nobody UP for a while, and closes connections. 0 to 1. */
+  /** Probability, 0 to 1, that no node is UP for a while and the load balancer closes connections. */
   readonly nobodyUp: number;
   /** With a `minReadySeconds` of this, that cannot be, if a new pod comes before an old one goes. */
   readonly minReadyWanted: Millis;
@@ -52,7 +52,7 @@ export interface ProfileRow {
 export interface WorkloadReport {
   readonly workload: Workload;
   readonly proxy: ProxyTiming;
-  /** How long a pod accepts connections after its deletion. */
+  /** Time that a pod accepts connections after its deletion. */
   readonly serves: Millis;
   readonly rows: readonly ProfileRow[];
   readonly warnings: readonly Warning[];

@@ -1,7 +1,7 @@
 import type { V1Container } from '@kubernetes/client-node';
 import { type Millis, seconds } from '@switchyard/core';
 
-/** What a container's preStop hook does with the time before SIGTERM. */
+/** Effect of a container's preStop hook on the time before SIGTERM. */
 export type PreStop =
   | { readonly kind: 'none' }
   | { readonly kind: 'sleep'; readonly duration: Millis }

@@ -3,7 +3,7 @@ import { ApiServerError, ConfigError } from '@switchyard/core';
 import type { ApiClient } from '@switchyard/core/kubernetes';
 import type { CheckConfig } from './check-flags.ts';
 
-/** What a prediction is made from, as the API server has it. */
+/** The API objects that a prediction uses. */
 export interface ClusterObjects {
   readonly service: V1Service;
   /** Those whose pods the Service selects, or the one that was named. */

@@ -11,7 +11,7 @@ export interface Warning {
   readonly message: string;
 }
 
-/** What warnings are found from. */
+/** Inputs for finding warnings. */
 export interface WarningInput {
   readonly workload: Workload;
   readonly options: CheckOptions;
@@ -34,7 +34,7 @@ function rolloutWarnings({ workload, options, rows }: WarningInput): readonly Wa
   const { replicas, nodes, strategy, spread } = workload;
   const warnings: Warning[] = [];
   const say = (reason: string, message: string): number => warnings.push({ reason, message });
-  if (replicas === 0) say('NoReplicas', 'replicas is 0: there is nothing to roll out, and nobody answers');
+  if (replicas === 0) say('NoReplicas', 'replicas is 0: there is nothing to roll out, and no pod answers');
   if (nodes === 0) say('NoNodes', 'no node may run its pods and be used by load balancers; taken as 1');
   if (replicas > 0 && rows.some(({ duration }) => duration === undefined)) {
     say(
@@ -46,7 +46,7 @@ function rolloutWarnings({ workload, options, rows }: WarningInput): readonly Wa
     say(
       'Outage',
       strategy.kind === 'Recreate'
-        ? 'strategy Recreate stops all pods before the first new one starts: nobody answers meanwhile'
+        ? 'strategy Recreate stops all pods before the first new one starts: no pod answers in between'
         : `maxUnavailable ${strategy.maxUnavailable} lets all pods go before the first new one is ready; set it to 0, maxSurge to 1`,
     );
   }
@@ -99,7 +99,7 @@ function readinessWarnings({ workload }: WarningInput): readonly Warning[] {
   return [{ reason: 'NoReadinessProbe', message }];
 }
 
-/** What the load balancer makes of it. */
+/** Warnings about the load balancer's health checks. */
 function loadBalancerWarnings({ workload, options, rows, app }: WarningInput): readonly Warning[] {
   const warnings: Warning[] = [];
   if (options.policy === 'Cluster') {
@@ -119,7 +119,7 @@ function loadBalancerWarnings({ workload, options, rows, app }: WarningInput): r
         `${wholeSeconds(longest)} at least; it is ${app.gracePeriod / 1000}`,
     });
   }
-  // An outage has been told.
+  // The warning about an outage covers these.
   const holes = isOutage(workload) ? [] : rows.filter(({ nobodyUp }) => nobodyUp > 0);
   if (holes.length > 0) {
     const each = holes.map(({ profile, nobodyUp, minReadyWanted }) => {

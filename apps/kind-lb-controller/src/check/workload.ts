@@ -32,7 +32,7 @@ export interface Workload {
   readonly startupFrom: 'pods' | 'probe';
 }
 
-/** What a Deployment says, with the API server's defaults for what it leaves out. */
+/** Reads a Deployment, with the API server's defaults for missing fields. */
 export function workloadOf(deployment: V1Deployment, { service, pods, nodes }: ClusterObjects): Workload {
   const spec = deployment.spec;
   const template = spec?.template.spec;
@@ -114,7 +114,7 @@ function isSetOf(kind: string, name: string, deployment: string): boolean {
   return kind === 'ReplicaSet' && name.startsWith(`${deployment}-`) && !name.slice(deployment.length + 1).includes('-');
 }
 
-/** How long the quickest of the running pods took to be Ready; later changes of readiness make the others look slow. */
+/** Shortest time to Ready among the running pods; later changes of readiness make other pods look slow. */
 function observedStartup(pods: readonly V1Pod[]): Millis | undefined {
   const durations = pods.flatMap(({ metadata, status }) => {
     const ready = status?.conditions?.find(({ type, status }) => type === 'Ready' && status === 'True');

@@ -8,10 +8,10 @@ import {
   recordFromService,
 } from '@switchyard/core/kubernetes';
 
-/** What all annotations of ours begin with. */
+/** Prefix of all annotations of this controller. */
 export const annotationPrefix = 'lb.switchyard.dev/';
 
-/** The `spec.loadBalancerClass` that means us; so does none at all. */
+/** The `spec.loadBalancerClass` of this controller, which also serves Services without a class. */
 export const ourLoadBalancerClass = 'switchyard.dev/lb';
 
 /** The fields of a Service that its load balancer depends on. */
@@ -25,7 +25,7 @@ export interface LoadBalancerService {
   readonly createdAt: string;
   /** Undefined: not set. See `isOurs`. */
   readonly loadBalancerClass: string | undefined;
-  /** `spec.loadBalancerIP` as written, which need not be an address; undefined: none is asked for. */
+  /** `spec.loadBalancerIP` as written, which need not be an address; undefined when not set. */
   readonly requestedIp: string | undefined;
   /** Those that begin with `annotationPrefix`, with their full names. */
   readonly annotations: Readonly<Record<string, string>>;
@@ -60,7 +60,7 @@ export interface LoadBalancerNode {
 /** Label by which a Node asks to be left out. */
 export const exclusionLabel = 'node.kubernetes.io/exclude-from-external-load-balancers';
 
-/** What we need of a Service; undefined for an object without a name or of a wrong shape. */
+/** Projects a Service; undefined for an object without a name or of a wrong shape. */
 export function serviceFromApi(raw: V1Service): LoadBalancerService | undefined {
   const projected = recordFromService(raw);
   if (projected.status !== 'record') return undefined;
@@ -82,7 +82,7 @@ export function serviceFromApi(raw: V1Service): LoadBalancerService | undefined 
   };
 }
 
-/** What we need of a Node; undefined for an object without a name or of a wrong shape. */
+/** Projects a Node; undefined for an object without a name or of a wrong shape. */
 export function nodeFromApi(raw: V1Node): LoadBalancerNode | undefined {
   const projected = recordFromNode(raw);
   if (projected.status !== 'record') return undefined;
@@ -99,7 +99,7 @@ export function newSliceProjection(): (raw: V1EndpointSlice) => Projected<Endpoi
   };
 }
 
-/** Whether we are to run this Service's load balancer. */
+/** Whether this controller runs the Service's load balancer. */
 export function isOurs({ record, loadBalancerClass, isBeingDeleted }: LoadBalancerService): boolean {
   const isOurClass = loadBalancerClass === undefined || loadBalancerClass === ourLoadBalancerClass;
   return record.type === 'LoadBalancer' && isOurClass && !isBeingDeleted;
@@ -123,7 +123,7 @@ function ourAnnotations(all: Readonly<Record<string, string>> | undefined): Read
 
 const noHints: readonly string[] = [];
 
-/** A load balancer is in no zone and on no node, so hints are not for it. */
+/** Drops topology hints: a load balancer is in no zone and on no node. */
 function withoutHints(slice: EndpointSliceRecord): EndpointSliceRecord {
   return {
     ...slice,

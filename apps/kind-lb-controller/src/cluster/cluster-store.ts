@@ -8,7 +8,7 @@ import {
 } from '@switchyard/core';
 import type { LoadBalancerNode, LoadBalancerService } from './cluster-objects.ts';
 
-/** What load balancers depend on, as last seen. One owner, who changes it in place. */
+/** Cluster objects that load balancers depend on, as last seen. One owner changes them in place. */
 export interface ClusterView {
   /** Those that are, or may once have been, a matter of load balancers. Undefined until all Services were listed. */
   readonly services: ReadonlyMap<ServiceKey, LoadBalancerService> | undefined;
@@ -32,10 +32,10 @@ export function isInSync(view: ClusterView): view is SyncedView {
   return view.services !== undefined && view.nodes !== undefined && view.slices !== undefined;
 }
 
-/** Whose load balancers a change may concern. */
+/** Services whose load balancers a change may concern. */
 export type ClusterChange =
   | { readonly kind: 'all' }
-  /** These only, among them Services that are gone. */
+  /** Only these Services, deleted ones included. */
   | { readonly kind: 'services'; readonly keys: ReadonlySet<ServiceKey> };
 
 /** A change of one resource. `replace` carries everything there is. */
@@ -47,11 +47,11 @@ export type ResourceEvent<V> =
 const all: ClusterChange = { kind: 'all' };
 
 /**
- * The cluster as the watches last described it. Each `take` says whom the event may concern; undefined where nothing
+ * The cluster as the watches last described it. Each `take` returns the Services that the event may concern; undefined where nothing
  * that load balancers depend on has changed, as at the heartbeat of a Node.
  *
  * Of Services only those that concern load balancers are kept. Slices are kept of all Services, because one may become
- * a load balancer at any time, and its slices would not be sent again; a change of theirs is told only if it is one.
+ * a load balancer at any time, and its slices would not be sent again; changes are reported only for load balancers.
  */
 export class ClusterStore {
   #services: Map<ServiceKey, LoadBalancerService> | undefined;

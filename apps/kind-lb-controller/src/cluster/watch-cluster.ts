@@ -19,7 +19,7 @@ import {
 } from './cluster-objects.ts';
 import { type ClusterChange, ClusterStore, type ClusterView, type ResourceEvent } from './cluster-store.ts';
 
-/** What following the cluster needs. */
+/** Client, surroundings and receiver of a cluster watch. */
 export interface WatchClusterOptions {
   readonly client: ApiClient;
   readonly clock: Clock;

@@ -11,10 +11,10 @@ import { processConfig } from './process-config.ts';
 import type { ClustersConfig, LeaseConfig, RunConfig } from './run-config.ts';
 import { newRunCommand, type RawFlags } from './run-flags.ts';
 
-/** What this process is to do. */
+/** Task of this process. */
 export type Config =
   | RunConfig
-  /** To be printed: how we are used, or which version we are. */
+  /** A text to print: the usage or the version. */
   | { readonly kind: 'help'; readonly text: string }
   /** Subcommands, with the arguments after their names. */
   | { readonly kind: 'check'; readonly args: readonly string[] }
@@ -22,7 +22,7 @@ export type Config =
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Reads the command line. Throws `ConfigError` with one line for whatever is wrong. */
+/** Reads the command line. Throws `ConfigError` with one line for invalid flags. */
 export function parseConfig(args: readonly string[], env: Environment = process.env): Config {
   const [first, ...rest] = args;
   if (first === 'check') return { kind: 'check', args: rest };

@@ -8,7 +8,7 @@ const engines: readonly string[] = ['docker', 'podman', 'nerdctl'];
 /** Published where only this machine can reach it, unless another address is named. */
 const defaultPublishAddress = '127.0.0.1';
 
-/** What the flags say of the docker runtime. Throws `ConfigError`. */
+/** Reads the flags of the docker runtime. Throws `ConfigError`. */
 export function dockerConfig(raw: RawFlags, env: Readonly<Record<string, string | undefined>>): DockerConfig {
   const forProcess = { '--address': raw.address?.[0], '--interface': raw.interface, '--netns': raw.netns };
   for (const [name, value] of Object.entries(forProcess)) {

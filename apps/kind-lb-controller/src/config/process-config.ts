@@ -7,7 +7,7 @@ import { flagValue } from './flag-value.ts';
 import type { ProcessConfig } from './run-config.ts';
 import type { RawFlags } from './run-flags.ts';
 
-/** What the flags say of the process runtime. Throws `ConfigError`. */
+/** Reads the flags of the process runtime. Throws `ConfigError`. */
 export function processConfig(raw: RawFlags): ProcessConfig {
   if (raw.publishPorts !== undefined) throw new ConfigError('lb.flags', '--publish-ports is for --runtime docker');
   const netns = checkNetns(raw.netns);

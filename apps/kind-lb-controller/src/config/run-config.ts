@@ -24,7 +24,7 @@ export interface DockerConfig {
   readonly kind: 'docker';
   /** `docker`, `podman`, `nerdctl`, or a path to one of them. */
   readonly engine: string;
-  /** That kind's nodes are on. */
+  /** Network of kind's nodes. */
   readonly network: string;
   readonly image: string;
   /** Empty: the top end of the network's subnets. */
@@ -47,13 +47,13 @@ export interface LeaseConfig {
   readonly timings: LeaderTimings;
 }
 
-/** What the operator asked for, validated. */
+/** The validated configuration. */
 export interface RunConfig {
   readonly kind: 'run';
   readonly runtime: ProcessConfig | DockerConfig;
   readonly clusters: ClustersConfig;
   readonly defaults: PlanDefaults;
-  /** Undefined: we are the only controller, as the operator says. */
+  /** Undefined: the operator disabled leader election. */
   readonly lease: LeaseConfig | undefined;
   /** Absolute path; undefined: no event log. */
   readonly eventLog: string | undefined;

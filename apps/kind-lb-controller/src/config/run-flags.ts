@@ -132,8 +132,8 @@ function addHealthCheckFlags(command: Command): void {
 function addLeaderFlags(command: Command): void {
   command
     .option('--leader-elect [boolean]', 'work only while holding a Lease in the cluster', flag, true)
-    .option('--leader-elect-lease-duration <duration>', 'others wait so long for a leader that is silent', '15s')
-    .option('--leader-elect-renew-deadline <duration>', 'a leader that cannot renew for so long stops', '10s')
+    .option('--leader-elect-lease-duration <duration>', 'time that others wait for a silent leader', '15s')
+    .option('--leader-elect-renew-deadline <duration>', 'a leader that has not renewed for this long stops', '10s')
     .option('--leader-elect-retry-period <duration>', 'pause between attempts', '2s')
     .option('--leader-elect-resource-name <name>', 'name of the Lease', 'switchyard-lb')
     .option('--leader-elect-resource-namespace <name>', 'namespace of the Lease', 'kube-system');

@@ -10,26 +10,26 @@ import {
 } from '../plan/ip-pool.ts';
 import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
 
-/** Where a desk asks for the source. */
+/** Source of addresses, and the clock for its age. */
 export interface AddressDeskOptions {
   /** A runtime's. */
   readonly readSource: (signal: AbortSignal) => Promise<AddressSource>;
   readonly clock: Clock;
 }
 
-/** Told whose grants have changed, of one cluster, by what happened in another one or on the network. Must not throw. */
+/** Called with the Services of one cluster whose grants changed because of another cluster or the network. Must not throw. */
 export type OnGrants = (services: readonly ServiceKey[]) => void;
 
 /**
  * The address book of all clusters, with the source it draws from and grants that are worked out once per change. Nothing
- * is granted before the source is known, and to a cluster before it is known what runs there. Of a cluster that is not
- * ours, or not yet, the source tells what it has: somebody else may serve it.
+ * is granted before the source is known, or to a cluster before its running load balancers are known. Addresses of clusters that
+ * this controller does not serve come from the source: another controller may serve them.
  */
 export class AddressDesk {
   readonly #options: AddressDeskOptions;
   readonly #book = new AddressBook();
   readonly #listeners = new Map<string, OnGrants>();
-  /** Clusters of which we know what runs, because nobody else makes or removes load balancers there. */
+  /** Clusters whose load balancers are known, because only this controller makes or removes them. */
   readonly #adopted = new Set<string>();
   #source: AddressSource | undefined;
   #readAt = -Infinity;
@@ -42,12 +42,12 @@ export class AddressDesk {
     this.#options = options;
   }
 
-  /** From now on `onGrants` is told; until `leave`. */
+  /** Calls `onGrants` for changes until `leave`. */
   join(cluster: string, onGrants: OnGrants): void {
     this.#listeners.set(cluster, onGrants);
   }
 
-  /** Its Services ask no longer; what they have been given stays theirs. */
+  /** Ends the requests of a cluster; its Services keep their addresses. */
   leave(cluster: string): void {
     this.#listeners.delete(cluster);
     this.#adopted.delete(cluster);
@@ -80,7 +80,7 @@ export class AddressDesk {
     }
   }
 
-  /** What runs of a cluster that we serve, perhaps since an earlier controller: from now on it is granted addresses, until `leave`. */
+  /** Records the running load balancers of a served cluster, earlier controllers' included. Grants addresses from now until `leave`. */
   adopt(cluster: string, existing: Iterable<HeldAddresses>): void {
     if (this.#adopted.has(cluster)) this.#book.adopt(existing);
     else this.#book.replace((one) => one === cluster, existing);

@@ -7,7 +7,7 @@ import { KeyedQueue } from './keyed-queue.ts';
 import { askRuntime } from './runtime-trouble.ts';
 import { ServiceSync, type ServiceSyncOptions } from './service-sync.ts';
 
-/** What of a Service has changed: what its owner wants, or only what controllers answer. */
+/** Whether a Service's spec changed (`intent`) or only its status (`answer`). */
 type ServiceChange = 'none' | 'intent' | 'answer';
 
 /** Services that are worked on at the same time. Runtimes bound their own work; most of these only wait, as for connections to end. */
@@ -16,13 +16,13 @@ const workers = 16;
 const serviceRetry = { first: seconds(1), max: seconds(300) };
 /** Of asking the runtime what there is. */
 const stockRetry = { first: seconds(1), max: seconds(30) };
-/** Even if nothing tells of anything, all is looked at once in this time. */
+/** Interval of full checks without any event. */
 const resyncInterval: Millis = seconds(600);
 
 /**
  * Serves the Services of one cluster, each by itself: one that fails is tried again with a back-off of its own and delays no
- * other. Level-triggered: what is to be done is worked out from the whole view and from what the runtime has. Nothing
- * happens before everything was listed in full, and only while `run` runs.
+ * other. Level-triggered: the work follows from the whole view and the runtime's load balancers. Nothing happens before everything
+ * was listed in full, and only while `run` runs.
  */
 export class ClusterController {
   readonly #options: ServiceSyncOptions;
@@ -31,7 +31,7 @@ export class ClusterController {
   readonly #stock: BoundedRunner;
   #view: SyncedView | undefined;
   readonly #seen = new Map<ServiceKey, LoadBalancerService>();
-  /** The runtime was asked what there is; whether it could tell, each Service learns by itself. */
+  /** Whether the runtime has tried to list its load balancers. After a failure, each Service reports it. */
   #hasAsked = false;
   #trouble: string | undefined;
 
@@ -73,7 +73,7 @@ export class ClusterController {
     }
   }
 
-  /** Something happened to these load balancers, of whatever cluster. Cheap. */
+  /** Handles a disturbance of load balancers of any cluster. Cheap. */
   disturbed(which: readonly LoadBalancerId[] | 'all'): void {
     if (which === 'all') {
       for (const key of this.#sync.known) this.#sync.disturb(key);
@@ -84,7 +84,7 @@ export class ClusterController {
     for (const { service } of which.filter((id) => this.#isOwn(id))) {
       // Its back-off goes on: one that dies again and again must not be hurried.
       if (this.#sync.disturb(service)) this.#queue.add(service);
-      else hasUnknown = true; // removed a moment ago, or made by somebody else
+      else hasUnknown = true; // just removed, or made by another process
     }
     if (hasUnknown) this.#stock.poke();
   }
@@ -102,7 +102,7 @@ export class ClusterController {
     }
   }
 
-  /** What there is, and where addresses come from; load balancers without a Service that wants them are worked on, too. */
+  /** Lists load balancers and reads the address source. Load balancers without a Service are queued too. */
   async #takeStock(signal: AbortSignal): Promise<RunOutcome> {
     const { runtime, addresses, cluster, log } = this.#options;
     if (this.#view === undefined) return { status: 'done' };
@@ -114,7 +114,7 @@ export class ClusterController {
     this.#hasAsked = true;
     if ('reason' in answer) {
       const { message } = answer;
-      if (message !== this.#trouble) log.warn('cannot tell what runs; will be tried again', { cluster, message });
+      if (message !== this.#trouble) log.warn('cannot list load balancers; will be tried again', { cluster, message });
       this.#trouble = message;
       this.#sync.cannotAdopt(answer);
       if (!hadAsked) this.#addAll(false);

@@ -6,11 +6,11 @@ export interface DiscoveredCluster {
   readonly kubeconfig: string;
 }
 
-/** Which clusters there are, for as long as somebody wants to know. */
+/** Finds clusters and follows them until aborted. */
 export interface ClusterDiscovery {
   /**
    * Calls `onChange` with all clusters, sorted by name, once at the start (perhaps with none) and whenever a name or a
-   * kubeconfig changes. What cannot be told for a while (no engine) is waited out; it does not make clusters disappear.
+   * kubeconfig changes. While the engine does not answer, clusters stay as they were.
    * Rejects only with `signal.reason`, or with a ConfigError that waiting would not help.
    */
   watchClusters(onChange: (clusters: readonly DiscoveredCluster[]) => void, signal: AbortSignal): Promise<void>;

@@ -3,7 +3,7 @@ import { kubeconfigTextConnection } from '@switchyard/core/kubernetes';
 import type { DiscoveredCluster } from './cluster-discovery.ts';
 import type { ReachableCluster } from './serve-cluster.ts';
 
-/** What a set of clusters needs. */
+/** Callbacks and surroundings of a set of clusters. */
 export interface ClusterSetOptions {
   /** Runs until aborted; may reject with anything. */
   readonly serve: (cluster: ReachableCluster, signal: AbortSignal) => Promise<void>;

@@ -1,7 +1,7 @@
 import { type Clock, type Millis, millis } from '@switchyard/core';
 import { type RunOutcome } from '@switchyard/core/engine';
 
-/** What to run for each key, and how often. */
+/** Work per key, its parallelism and retries. */
 export interface KeyedQueueOptions<K> {
   readonly clock: Clock;
   /** Keys that are worked on at the same time. */

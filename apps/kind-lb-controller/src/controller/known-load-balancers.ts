@@ -5,18 +5,18 @@ import type { RunningPlace } from './planned-status.ts';
 
 /** A load balancer that exists, or may exist because its making was begun. One run of its Service at a time changes it. */
 export interface KnownLoadBalancer {
-  /** What the runtime took last, and where that runs; undefined: nothing, from us. */
+  /** The spec applied last and where it runs; undefined when this process applied none. */
   applied: { readonly spec: LoadBalancerSpec; readonly place: RunningPlace } | undefined;
   /** It may be different from what was applied: the runtime must be asked. */
   isDisturbed: boolean;
   /** Of the last plan that ran. */
   settings: ServiceSettings | undefined;
-  /** The Service, by its uid, that was told of its making, and of its removal. */
+  /** Uid of the Service that got the Event about the creation, and of the one that got the Event about the removal. */
   ensuringToldTo: string | undefined;
   deletingToldTo: string | undefined;
 }
 
-/** What is known of the load balancers of one cluster that exist or may exist; all of it could be found out again. */
+/** Load balancers of one cluster that exist or may exist. A cache: the runtime can list them again. */
 export type KnownLoadBalancers = Map<ServiceKey, KnownLoadBalancer>;
 
 /** The load balancer of a Service, which may exist from now on. */

@@ -16,7 +16,7 @@ import { holdRunDirectory } from '../runtime/single-instance.ts';
 import type { ClusterDiscovery } from './cluster-discovery.ts';
 import type { Host } from './host.ts';
 
-/** What a runtime needs of its controller. */
+/** Host and listener of a runtime. */
 export interface RuntimeNeeds {
   readonly host: Host;
   readonly listener: RuntimeListener;
@@ -28,7 +28,7 @@ export interface OpenedRuntime {
   readonly discovery: ClusterDiscovery | undefined;
 }
 
-/** Opens the runtime that the flags ask for; what it holds is given back by `stack`. Rejects with `ConfigError` if it cannot be. */
+/** Opens the configured runtime; `stack` disposes its resources. Rejects with `ConfigError` when it cannot be opened. */
 export function openRuntime(
   config: RunConfig,
   needs: RuntimeNeeds,

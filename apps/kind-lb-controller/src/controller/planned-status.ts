@@ -10,7 +10,7 @@ import { type DesiredCondition, type DesiredStatus, portsConditionType, readyCon
 /** A load balancer that runs, and what it was planned from. */
 export type PlannedRun = Pick<Extract<PlannedState, { readonly status: 'run' }>, 'spec' | 'settings'>;
 
-/** Where a load balancer runs, as a runtime's outcome tells it. */
+/** Place of a load balancer, from the runtime's outcome. */
 export interface RunningPlace {
   readonly where: string;
   readonly published: readonly string[];
@@ -52,7 +52,7 @@ export function runningStatus(
   };
 }
 
-/** Why a load balancer cannot be made as asked for. */
+/** Reason why a load balancer cannot be made. */
 export interface Failure {
   /** CamelCase and stable. */
   readonly reason: string;
@@ -63,7 +63,7 @@ export interface Failure {
   readonly cluster: string;
 }
 
-/** The status of a Service whose load balancer cannot be made as asked for. */
+/** The status of a Service whose load balancer cannot be made. */
 export function failedStatus(
   { problems }: Pick<ServicePlan, 'problems'>,
   { reason, message, isGone, cluster }: Failure,
@@ -81,12 +81,12 @@ export function refusalReason(problems: readonly Problem[]): string {
   return first === undefined ? 'NotServed' : capitalised(first.kind);
 }
 
-/** Whether the Service itself is to be corrected. */
+/** Whether the owner must correct the Service itself. */
 function isInvalid({ kind }: Problem): boolean {
   return kind === 'annotation' || kind === 'noHealthCheckNodePort' || kind === 'requestedIp';
 }
 
-/** Why a load balancer that runs is of no use, or not what was asked for; undefined: it is. One family that works is of use. */
+/** Reason why a running load balancer is not Ready; undefined when it is. One working family suffices. */
 function unmetReason(problems: readonly Problem[], { ports }: LoadBalancerSpec): string | undefined {
   if (problems.some(({ kind }) => kind === 'annotation')) return 'InvalidConfiguration';
   if (ports.some(({ targets }) => targets.length > 0)) return undefined;

@@ -12,7 +12,7 @@ import { type ReachableCluster, serveCluster, type ServingOptions } from './serv
 
 /**
  * Serves all clusters that the flags name, until aborted; then rejects with `signal.reason`. Rejects with `ConfigError` if it
- * cannot begin. Load balancers that are containers stay; HAProxy as a process stays if it is to be kept.
+ * cannot begin. Load balancers that are containers stay; HAProxy as a process stays with `--keep-on-exit`.
  */
 export async function runController(config: RunConfig, host: Host, signal: AbortSignal): Promise<void> {
   const { clock, log } = host;

@@ -2,7 +2,7 @@ import { isExpected } from '@switchyard/core';
 import { CliError } from '../docker/cli-failure.ts';
 import { failedOutcome } from '../docker/container-failures.ts';
 
-/** Why a runtime did not do what it was asked for. */
+/** Reason why a runtime failed. */
 export interface Trouble {
   /** CamelCase and stable. */
   readonly reason: string;
@@ -11,8 +11,8 @@ export interface Trouble {
 }
 
 /**
- * What a runtime answers, or what went wrong: it answered that something failed, or rejected in a way that runtimes may. Rejects
- * with `signal.reason`, and with what is no runtime's business.
+ * Returns the runtime's answer, or the trouble: a failed outcome or an expected rejection. Rejects with `signal.reason` and with
+ * unexpected errors.
  */
 export async function askRuntime<T>(
   ask: () => Promise<T>,

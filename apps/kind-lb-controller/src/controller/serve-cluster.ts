@@ -25,20 +25,20 @@ export interface ReachableCluster {
   readonly connection: ApiServerConnection;
 }
 
-/** What all clusters of one controller have in common. */
+/** Parts that all clusters of one controller share. */
 export interface ServingOptions {
   readonly host: Pick<Host, 'clock' | 'random' | 'log' | 'identity'>;
   readonly runtime: LoadBalancerRuntime;
   readonly addresses: AddressDesk;
   readonly disturbances: Disturbances;
   readonly defaults: PlanDefaults;
-  /** Undefined: nobody else serves the cluster. */
+  /** Undefined: no other controller serves the cluster. */
   readonly lease: LeaseConfig | undefined;
 }
 
 /**
- * Serves one cluster while holding its lease, and only waits while somebody else does. An API server that is away is waited
- * for. Rejects with `signal.reason` when aborted.
+ * Serves one cluster while holding its lease, and waits while another controller holds it. Waits for an unreachable API
+ * server. Rejects with `signal.reason` when aborted.
  */
 export async function serveCluster(
   cluster: ReachableCluster,

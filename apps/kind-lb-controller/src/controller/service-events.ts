@@ -4,15 +4,15 @@ import { type ExcludedNode, excludedNodesText, type Problem, problemText } from 
 import { refusalReason } from './planned-status.ts';
 import { readyConditionType } from './service-status.ts';
 
-/** What our events say they come from. */
+/** Reporting controller of the Events. */
 export const eventController = 'switchyard-lb';
 
-/** Things that are told once, and again when they have changed. */
+/** Topics that get one Event, and another one when they change. */
 type LastingTopic = 'excluded' | 'noNodes' | 'problems';
 
 /**
  * Events on Services, in the words of the cloud service controller where it has some. What lasts (excluded nodes, wrong
- * configuration) is told when it begins or changes, not each time a Service is looked at; nor by a new controller, if
+ * configuration) gets an Event when it begins or changes, not at each check of a Service; none from a new controller if
  * the condition Ready shows it already.
  */
 export class ServiceEvents {
@@ -65,7 +65,7 @@ export class ServiceEvents {
     }
   }
 
-  /** What is wrong with the Service, and what of it is not served. */
+  /** Reports faults of the Service and parts of it that are not served. */
   problems(service: LoadBalancerService, problems: readonly Problem[], cluster: string): void {
     const lasting = problems.filter(({ kind }) => kind !== 'noNodes' && kind !== 'noEndpoints');
     const texts = lasting.map((problem) => problemText(problem, cluster));
@@ -109,7 +109,7 @@ export class ServiceEvents {
   }
 }
 
-/** What our condition says, perhaps in the words of an earlier controller. */
+/** Reason and message of the condition Ready, which an earlier controller may have written. */
 function shownBy({ conditions }: LoadBalancerService): { readonly reason: string; readonly message: string } {
   const ready = conditions.find(({ type }) => type === readyConditionType);
   return { reason: ready?.reason ?? '', message: ready?.message ?? '' };

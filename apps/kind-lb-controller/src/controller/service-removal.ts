@@ -13,7 +13,7 @@ import { clearedStatus, hasOurConditions } from './service-status.ts';
 import { cleanupFinalizer } from './service-writer.ts';
 import type { TrackedWriter } from './tracked-writer.ts';
 
-/** What removing load balancers needs. */
+/** Parts that removing load balancers uses. */
 export interface ServiceRemovalOptions {
   /** Name of the cluster as kind knows it. */
   readonly cluster: string;
@@ -39,7 +39,7 @@ export class ServiceRemoval {
     this.#options = options;
   }
 
-  /** It is ours and cannot be served at all. */
+  /** Removes the load balancer of a Service that cannot be served at all. */
   async refuse(
     plan: ServicePlan,
     failure: { readonly reason: string; readonly message: string },
@@ -65,7 +65,7 @@ export class ServiceRemoval {
     return done;
   }
 
-  /** It is not ours, or not any more. */
+  /** Removes the load balancer and status of a Service of another class or type, or of a deleted one. */
   async retire(service: LoadBalancerService, signal: AbortSignal): Promise<RunOutcome> {
     const { addresses, events, cluster, loadBalancers, writer } = this.#options;
     const id = { cluster, service: service.record.key };
@@ -85,7 +85,7 @@ export class ServiceRemoval {
     return done;
   }
 
-  /** Its Service is gone, or never was ours: nobody to tell. */
+  /** Removes a load balancer whose Service does not exist, so that no Event is written. */
   async removeWithoutService(key: ServiceKey, signal: AbortSignal): Promise<RunOutcome> {
     const { cluster, loadBalancers, log, writer } = this.#options;
     writer.own.forget(key);
@@ -95,7 +95,7 @@ export class ServiceRemoval {
     return done;
   }
 
-  /** False: it could not be removed, which is told. */
+  /** Returns false after a failure, which it reports. */
   async #remove(id: LoadBalancerId, service: LoadBalancerService | undefined, signal: AbortSignal): Promise<boolean> {
     const { events, runtime, addresses, log, loadBalancers } = this.#options;
     const loadBalancer = beginLoadBalancer(loadBalancers, id.service);

@@ -2,14 +2,14 @@ import type { V1Condition, V1LoadBalancerIngress } from '@kubernetes/client-node
 import { type IpAddress, isEqual } from '@switchyard/core';
 import { type LoadBalancerService, ourLoadBalancerClass } from '../cluster/cluster-objects.ts';
 
-/** The Service condition that tells about ports, as Kubernetes names it (KEP-1435). */
+/** The Service condition for port errors, as Kubernetes names it (KEP-1435). */
 export const portsConditionType = 'LoadBalancerPortsError';
-/** The Service condition that tells whether the load balancer runs as asked for, and with which health checks. */
+/** The Service condition that shows whether the load balancer runs as specified, and with which health checks. */
 export const readyConditionType = 'lb.switchyard.dev/Ready';
 
 const ourConditionTypes: ReadonlySet<string> = new Set([portsConditionType, readyConditionType]);
 
-/** A condition of ours. */
+/** A condition that this controller writes. */
 export interface DesiredCondition {
   readonly type: typeof portsConditionType | typeof readyConditionType;
   readonly status: 'True' | 'False';
@@ -22,7 +22,7 @@ export interface DesiredCondition {
 export interface DesiredStatus {
   /** Undefined: what it says already. Otherwise all there is to say; empty: no load balancer. */
   readonly ingress: readonly V1LoadBalancerIngress[] | undefined;
-  /** At most one of each type of ours; those that are missing here are removed. */
+  /** At most one per own type; own types that are missing here are removed. */
   readonly conditions: readonly DesiredCondition[];
 }
 
@@ -32,7 +32,7 @@ export function hasOurConditions({ conditions }: LoadBalancerService): boolean {
 }
 
 /**
- * The status of a Service that has no load balancer of ours any more. Where another implementation is responsible now, what may
+ * The status of a Service after its load balancer was removed. Where another implementation is responsible now, what may
  * be its own stays: only `addresses`, which were ours, are taken out.
  */
 export function clearedStatus(service: LoadBalancerService, addresses: readonly IpAddress[]): DesiredStatus {
@@ -44,7 +44,7 @@ export function clearedStatus(service: LoadBalancerService, addresses: readonly 
 }
 
 /**
- * What a merge patch is to say of `status`; undefined if it is said already. Lists are replaced as a whole. An empty
+ * Merge patch for `status`; undefined when nothing differs. Lists are replaced as a whole. An empty
  * ingress is sent as null; `{}` would change nothing.
  */
 export function statusPatch(

@@ -17,7 +17,7 @@ import { ServiceRemoval } from './service-removal.ts';
 import type { ServiceWriter } from './service-writer.ts';
 import { TrackedWriter } from './tracked-writer.ts';
 
-/** What bringing one Service's load balancer in line needs. */
+/** Parts that reconciling one Service's load balancer uses. */
 export interface ServiceSyncOptions {
   /** Name of the cluster as kind knows it. */
   readonly cluster: string;
@@ -30,7 +30,7 @@ export interface ServiceSyncOptions {
   readonly log: Logger;
 }
 
-/** Addresses of somebody new on the network must be known before one is given away. */
+/** Maximum age of the address source: addresses that others took since must be known before one is granted. */
 const maxSourceAge = seconds(5);
 
 const done: RunOutcome = { status: 'done' };
@@ -59,7 +59,7 @@ export class ServiceSync {
     return [...this.#loadBalancers.keys()];
   }
 
-  /** It cannot be told what exists: until it is, no Service gets addresses, and this is what it is told. */
+  /** Listing load balancers failed; until it succeeds no Service gets an address, and `why` is reported. */
   cannotAdopt(why: Trouble): void {
     this.#unknownBecause = why;
   }
@@ -70,7 +70,7 @@ export class ServiceSync {
     for (const { id } of existing) beginLoadBalancer(this.#loadBalancers, id.service);
   }
 
-  /** Something happened to it: the runtime is asked at the next call. False: none of this Service is known. */
+  /** Marks a load balancer as disturbed: the next call asks the runtime. Returns false when none is known for this Service. */
   disturb(key: ServiceKey): boolean {
     const loadBalancer = this.#loadBalancers.get(key);
     if (loadBalancer === undefined) return false;
@@ -78,7 +78,7 @@ export class ServiceSync {
     return true;
   }
 
-  /** Never rejects but with `signal.reason`: whatever goes wrong is told, and is to be tried again. */
+  /** Rejects only with `signal.reason`: logs any other failure and returns `retry`. */
   async sync(key: ServiceKey, view: SyncedView, signal: AbortSignal): Promise<RunOutcome> {
     const seen = view.services.get(key);
     try {
@@ -140,7 +140,7 @@ export class ServiceSync {
     const { events } = this.#options;
     const { key } = plan.service.record;
     const service = await this.#writer.addFinalizer(plan.service, signal);
-    if (service === undefined) return done; // the watch tells what it is now
+    if (service === undefined) return done; // the watch delivers the new state
     const loadBalancer = beginLoadBalancer(this.#loadBalancers, key);
     const ours: readonly (string | undefined)[] = spec.addresses;
     const isAnnounced = service.ingress.some(({ ip }) => ours.includes(ip));
@@ -206,7 +206,7 @@ export class ServiceSync {
     return retry;
   }
 
-  /** Something of ours is broken, or the API server is away. The latter says so in one line. */
+  /** Logs an unexpected error with its stack, an expected one (API server unreachable) in one line. */
   #logFailure(service: ServiceKey, thrown: unknown): void {
     const { log } = this.#options;
     const error = asError(thrown);
@@ -220,7 +220,7 @@ export class ServiceSync {
   }
 }
 
-/** Who may get connections, whatever the ports. */
+/** Targets that may get connections on any port. */
 function hostsOf({ ports }: LoadBalancerSpec): readonly string[] {
   const names = ports.flatMap(({ targets }) => targets.filter(({ isDraining }) => !isDraining).map(({ name }) => name));
   return [...new Set(names)].sort();

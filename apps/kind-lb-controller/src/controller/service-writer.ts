@@ -4,12 +4,12 @@ import { type JsonAnswer, type SendJson, statusMessage } from '@switchyard/core/
 import { type LoadBalancerService, serviceFromApi } from '../cluster/cluster-objects.ts';
 import { type DesiredStatus, statusPatch } from './service-status.ts';
 
-/** What says that there is a load balancer to remove before the Service may go. As the cloud service controller's. */
+/** Finalizer that keeps a Service until its load balancer is removed. The same as the cloud service controller's. */
 export const cleanupFinalizer = 'service.kubernetes.io/load-balancer-cleanup';
 
 /**
  * How a write ended. `gone`: the Service was deleted in the meantime, or another one has its name. `outdated`: it has changed so
- * that what was to be written no longer makes sense; the watch tells of it.
+ * that the write no longer makes sense; the watch delivers the change.
  */
 export type ServiceWrite =
   | { readonly status: 'unchanged' | 'written'; readonly service: LoadBalancerService }
@@ -27,7 +27,7 @@ export interface ServiceWriter {
 
 const maxAttempts = 5;
 
-/** What one write does to the Service as it is now; undefined: nothing. */
+/** Change of one write to the Service as it is now; undefined for none. */
 type Change = (service: LoadBalancerService) => 'outdated' | Readonly<Record<string, unknown>> | undefined;
 
 /**

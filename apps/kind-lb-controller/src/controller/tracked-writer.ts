@@ -15,7 +15,7 @@ export class TrackedWriter {
     this.#log = log;
   }
 
-  /** The Service with our finalizer; undefined: it is gone, or being deleted, and the watch tells what it is now. */
+  /** The Service with our finalizer; undefined when it is deleted or being deleted: the watch delivers the new state. */
   async addFinalizer(service: LoadBalancerService, signal: AbortSignal): Promise<LoadBalancerService | undefined> {
     const write = await this.#writer.addFinalizer(service, signal);
     if (!('service' in write)) return undefined;

@@ -6,7 +6,7 @@ import { checkPool, defaultPool, unusableAddresses } from './default-pool.ts';
 import type { DockerCli } from './docker-cli.ts';
 import { type EngineNetwork, parseNetwork } from './network-inspect.ts';
 
-/** What the address source depends on. */
+/** Inputs of the address source. */
 export interface AddressSourceOptions {
   readonly cli: DockerCli;
   /** Name of the network. */
@@ -21,7 +21,7 @@ export async function inspectNetwork(cli: DockerCli, name: string, signal: Abort
 }
 
 /**
- * Where addresses come from now: pool, what others have in it, and what load balancers have, of whatever cluster. Rejects with `CliError` (no such network, no engine), and with
+ * Reads the address source: the pool, its addresses in use by others, and those of load balancers of any cluster. Rejects with `CliError` (no such network, no engine), and with
  * `ConfigError` when the pool is not the network's, or the network has no room for one.
  */
 export async function readAddressSource(options: AddressSourceOptions, signal: AbortSignal): Promise<AddressSource> {

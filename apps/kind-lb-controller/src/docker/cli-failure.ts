@@ -1,13 +1,13 @@
 import { HostError } from '@switchyard/core';
 
-/** What went wrong, as far as the engine's words tell. */
+/** Kind of failure, from the engine's message. */
 export type CliFailureKind =
   /** The program is not installed. */
   | 'programMissing'
   | 'timedOut'
-  /** Nobody answers on the engine's socket. */
+  /** No process answers on the engine's socket. */
   | 'engineDown'
-  /** The engine's socket is not for us. */
+  /** Access to the engine's socket is denied. */
   | 'notPermitted'
   /** The engine does not speak with a program that old. */
   | 'programTooOld'
@@ -16,7 +16,7 @@ export type CliFailureKind =
   | 'noSuchImage'
   /** Another container has the name. */
   | 'nameInUse'
-  /** A host port that was to be published is taken. */
+  /** A host port to publish is in use. */
   | 'portInUse'
   /** The container is there, but does not run. */
   | 'notRunning'
@@ -57,12 +57,12 @@ const words: readonly (readonly [CliFailureKind, RegExp])[] = [
   ['notRunning', /is not running|container state improper|cannot exec in a stopped/i],
 ];
 
-/** Which kind of failure a command's stderr tells of. */
+/** Kind of failure in a command's stderr. */
 export function classifyFailure(stderr: string): CliFailureKind {
   return words.find(([, pattern]) => pattern.test(stderr))?.[0] ?? 'other';
 }
 
-/** What each kind means: a CamelCase reason for conditions, and what a person can do about it. */
+/** Per kind, a CamelCase reason for conditions, and advice for the operator. */
 export const failureMeanings: Readonly<Record<CliFailureKind, { readonly reason: string; readonly advice: string }>> = {
   programMissing: {
     reason: 'EngineProgramNotFound',
@@ -115,7 +115,7 @@ export function failureMessage(attempt: string, failure: CliFailure): string {
   return `${attempt}: ${command}: ${how}${said}; ${failureMeanings[kind].advice}`;
 }
 
-/** The container engine did not do what it was asked for. The code is `docker.<kind>`. */
+/** A command of the container engine failed. The code is `docker.<kind>`. */
 export class CliError extends HostError {
   override readonly name = 'CliError';
   readonly failure: CliFailure;

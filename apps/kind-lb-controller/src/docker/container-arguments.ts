@@ -12,7 +12,7 @@ export interface ContainerPlan {
   readonly interfaceSettings: InterfaceSettings;
   /** As the operator names it. */
   readonly image: string;
-  /** What the name stands for now. */
+  /** Current image id of the name. */
   readonly imageId: string;
   readonly addresses: readonly IpAddress[];
   /** Address of this machine on which ports are published; undefined: they are not. */
@@ -34,7 +34,7 @@ export interface PublishablePort {
   readonly protocol: 'tcp' | 'udp';
 }
 
-/** How long a container may finish its connections when it is removed, in seconds. */
+/** Time limit for a removed container to finish its connections, in seconds. */
 export const drainSeconds = 10;
 
 /** Raise it when containers made by an earlier version must be made anew although nothing below differs. */
@@ -42,7 +42,7 @@ const format = 1;
 
 /**
  * The ports of a spec that an engine can publish: TCP and UDP (SCTP needs the engine's help of a kernel module on the machine). None of the
- * transparent path: published ports lead to the container's own address, for which no node answers. `notPublished` tells the Service's owner.
+ * transparent path: published ports lead to the container's own address, for which no node answers. The problem `notPublished` reports it.
  */
 export function publishablePorts(spec: LoadBalancerSpec): readonly PublishablePort[] {
   if (spec.path === 'transparent') return [];
@@ -103,7 +103,7 @@ function containerArguments(plan: ContainerPlan, elsewhere: ReadonlySet<Port>): 
 
 /**
  * HAProxy is not root and so has none of them. A program started by `exec --user 0` gets exactly these: enough for addresses, routes and nftables of
- * the container's own network namespace. `exec --privileged` would ask for all there are, which nested engines refuse.
+ * the container's own network namespace. `exec --privileged` would request all rights, which nested engines refuse.
  */
 const rights = ['--cap-drop=ALL', '--cap-add=NET_ADMIN'];
 
@@ -112,14 +112,14 @@ function kernelSettings({ hasIpv6 }: ContainerPlan): readonly string[] {
   return [
     'net.ipv4.ip_unprivileged_port_start=0',
     'net.ipv4.ip_forward=1',
-    // Neighbours are told where an address is now, when the worker has added it.
+    // The kernel announces an address to neighbours when the worker has added it.
     'net.ipv4.conf.all.arp_notify=1',
     'net.ipv4.conf.all.send_redirects=0', // see `interfaceSetting`
     ...(hasIpv6 ? ['net.ipv6.conf.all.forwarding=1', 'net.ipv6.conf.all.ndisc_notify=1'] : []),
   ];
 }
 
-/** Packets leave by the interface they came by; nobody is to be told of a shorter way. The kernel tells unless it is off for all and here. */
+/** Packets leave by the interface on which they arrived, so ICMP redirects must be off: for `all` and for this interface. */
 function interfaceSetting(name: string): string {
   return `net.ipv4.conf.${name}.send_redirects=0`;
 }

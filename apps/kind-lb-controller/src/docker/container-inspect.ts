@@ -1,7 +1,7 @@
 import { type IpAddress, tryParseIp } from '@switchyard/core';
 import { arrayOf, type Fields, fieldsOf, parseJson, textOf, textsOf } from './json-fields.ts';
 
-/** What a container does. `gone`: it is being removed, or cannot be used any more. */
+/** State of a container. `gone`: it is being removed, or is unusable. */
 export type ContainerState = 'created' | 'running' | 'paused' | 'restarting' | 'stopped' | 'gone';
 
 /** A container, as far as it concerns us. */
@@ -13,7 +13,7 @@ export interface EngineContainer {
   readonly labels: Readonly<Record<string, string>>;
   /** On whichever network, IPv4 first; empty while it does not run. */
   readonly addresses: readonly IpAddress[];
-  /** Names of its networks; nerdctl does not tell them. */
+  /** Names of its networks; empty with nerdctl, which does not list them. */
   readonly networks: readonly string[];
   readonly published: readonly PublishedPort[];
 }

@@ -42,7 +42,7 @@ export function containerName({ cluster, service }: LoadBalancerId): string {
   return `${prefix}-${cluster}-${hash}`;
 }
 
-/** Whose container has these labels; undefined: none of ours. */
+/** Owner of a container with these labels; undefined unless this controller made it. */
 export function idOf(all: Readonly<Record<string, string>>): LoadBalancerId | undefined {
   const cluster = all[labels.cluster];
   const service = all[labels.service];
@@ -50,7 +50,7 @@ export function idOf(all: Readonly<Record<string, string>>): LoadBalancerId | un
   return { cluster, service: service as ServiceKey }; // written by us from a ServiceKey
 }
 
-/** The virtual addresses that the labels tell. */
+/** The virtual addresses in the labels. */
 export function addressesOf(all: Readonly<Record<string, string>>): readonly IpAddress[] {
   return (all[labels.addresses] ?? '').split(' ').flatMap((text) => tryParseIp(text) ?? []);
 }

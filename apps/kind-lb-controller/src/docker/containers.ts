@@ -9,11 +9,11 @@ import type { DockerCli } from './docker-cli.ts';
 /** How a load balancer's container was brought to run. */
 export type PresentContainer =
   | { readonly status: 'running'; readonly container: RunningContainer }
-  /** Somebody else changed it meanwhile, or it had to be taken away first: look again. */
+  /** Another process changed it, or it had to be removed first: look again. */
   | { readonly status: 'changed' }
   | FailedOutcome;
 
-/** What is needed of a container that runs. */
+/** Fields of a running container. */
 export type RunningContainer = Pick<EngineContainer, 'id' | 'name' | 'published'>;
 
 /** The containers with this label, such as `dev.switchyard.lb.cluster=kind`, running or not. Rejects with `CliError`. */
@@ -28,7 +28,7 @@ export async function listContainers(
   const wanted = ids.filter(Boolean);
   if (wanted.length === 0) return [];
   const result = await cli.try(['container', 'inspect', ...wanted], {}, signal);
-  // One that went meanwhile makes the command fail, but the others are told all the same.
+  // A container removed in between makes the command fail, but it still prints the others.
   if (result.status === 'failed' && result.failure.kind !== 'noSuchContainer')
     throw new CliError(attempt, result.failure);
   return parseContainers(result.stdout);
@@ -124,7 +124,7 @@ async function start(
   return result.status === 'ok' ? { status: 'changed' } : afterFailedStart(cli, request, result.failure, signal);
 }
 
-/** Somebody else was faster: look again. A container that can never start as it was made is taken away. */
+/** Handles a failed start. Looks again after a race with another process; removes a container that can never start. */
 async function afterFailedStart(
   cli: DockerCli,
   { plan, name, elsewhere }: StartRequest,

@@ -12,7 +12,7 @@ import {
 } from '@switchyard/core';
 
 /**
- * Where the addresses of load balancers on a subnet come from when nobody says it: its top end, for engines give addresses from the bottom. The last
+ * Default pool of load-balancer addresses in a subnet: its top end, because engines assign addresses from the bottom. The last
  * /24 (IPv4) or /112 (IPv6); of a subnet that is not four times as large, its last quarter. Undefined: too small, it has no quarter with an
  * address for a host.
  */

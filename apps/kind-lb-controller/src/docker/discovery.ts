@@ -27,7 +27,7 @@ export interface KindDiscoveryOptions {
   readonly log: Logger;
 }
 
-/** Look again after so long although nothing seems to have happened. */
+/** Interval of searches without any event. */
 const resyncInterval = millis(300_000);
 /** kind starts and stops several containers at once. */
 const minGap = millis(200);
@@ -72,7 +72,7 @@ function isOfKind({ labels: all, name }: EngineEvent): boolean {
   return all[kindLabels.cluster] !== undefined || name === '';
 }
 
-/** What a cluster was found to be; its kubeconfig is good for as long as its containers are the same and run. */
+/** A cluster that was found. Its kubeconfig is valid while the same containers run. */
 interface Found {
   readonly identity: string;
   readonly kubeconfig: string;
@@ -82,7 +82,7 @@ class Search {
   readonly #options: KindDiscoveryOptions;
   readonly #onChange: (clusters: readonly DiscoveredCluster[]) => void;
   readonly #found = new Map<string, Found>();
-  /** Those whose kubeconfig is none, which has been told. */
+  /** Clusters whose unusable kubeconfig has been logged. */
   readonly #unreadable = new Set<string>();
   #told: string | undefined;
   #isToldBroken = false;
@@ -96,7 +96,7 @@ class Search {
     this.#onChange = onChange;
   }
 
-  /** Something happened to the cluster: its kubeconfig is to be read again. */
+  /** Makes the next search read the kubeconfig of a cluster again. */
   forget(cluster: string): void {
     const found = this.#found.get(cluster);
     if (found !== undefined) this.#found.set(cluster, { ...found, identity: '' });
@@ -122,7 +122,7 @@ class Search {
     } catch (error) {
       signal.throwIfAborted();
       const reason = messageOf(error);
-      // Waiting does not help; whoever started us must know.
+      // Waiting does not help: the operator must act.
       if (
         error instanceof CliError &&
         ['programMissing', 'programTooOld', 'notPermitted'].includes(error.failure.kind)
@@ -186,7 +186,7 @@ class Search {
 
   /**
    * Whether the cluster's nodes are on other networks than ours, where load balancers could not reach them: another controller's. Not if ours
-   * is not there at all: then Services are told so.
+   * does not exist: then conditions of the Services report that.
    */
   async #isElsewhere(cluster: string, { networks }: EngineContainer, signal: AbortSignal): Promise<boolean> {
     const { network, log } = this.#options;
@@ -200,7 +200,7 @@ class Search {
     return true;
   }
 
-  /** What is waited for: nothing at all would be said of a cluster whose name is mistyped. */
+  /** Logs the clusters waited for: otherwise a mistyped name would go unnoticed. */
   #tellMissing(there: readonly string[]): void {
     const { clusters: wanted, log } = this.#options;
     const missing = wanted.filter((name) => !there.includes(name));
@@ -222,7 +222,7 @@ class Search {
     }
   }
 
-  /** Nobody is on a network that is not there: clusters are found nevertheless, so that their Services are told what is missing. */
+  /** False for a missing network: clusters are served nevertheless, so that conditions of their Services report it. */
   async #isInsideNetwork(signal: AbortSignal): Promise<boolean> {
     if (this.#isInside !== undefined) return this.#isInside;
     const { cli, network: name, ownHostname } = this.#options;

@@ -2,12 +2,12 @@ import { type Clock, millis } from '@switchyard/core';
 import type { RuntimeListener } from '../runtime/runtime.ts';
 import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
 
-/** Disturbances of one load balancer that are told at once; those that follow within `window` come with growing waits. */
+/** Number of disturbances of one load balancer reported at once; further ones within `window` wait increasingly long. */
 const freeCount = 3;
 const window = 60_000;
 const longestWait = 30_000;
 
-/** Tells of load balancers that were disturbed; of those that are disturbed again and again, ever more slowly, so that a container that cannot live does not keep us busy. */
+/** Reports disturbed load balancers. Repeated disturbances are reported ever more slowly: a container that keeps dying must not keep the controller busy. */
 export class DisturbanceThrottle implements Disposable {
   readonly #clock: Clock;
   readonly #listener: RuntimeListener;
@@ -36,12 +36,12 @@ export class DisturbanceThrottle implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#stop.abort(new Error('nobody listens any more'));
+    this.#stop.abort(new Error('the runtime is disposed'));
   }
 
   async #reportLater(id: LoadBalancerId, wait: number): Promise<void> {
     const { signal } = this.#stop;
-    await this.#clock.sleep(millis(wait), signal).catch(() => undefined); // aborted: nobody is told
+    await this.#clock.sleep(millis(wait), signal).catch(() => undefined); // aborted: no report
     if (!signal.aborted) this.#listener.onDisturbed([id]);
   }
 }

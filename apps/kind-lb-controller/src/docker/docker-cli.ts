@@ -4,7 +4,7 @@ import { execa } from 'execa';
 import { classifyFailure, CliError, type CliFailure } from './cli-failure.ts';
 import { ProcessSlots } from './process-slots.ts';
 
-/** The command lines we know. They agree in what we use, but for some shapes of JSON. */
+/** Supported command lines. They differ only in some shapes of JSON. */
 export type EngineKind = 'docker' | 'podman' | 'nerdctl';
 
 /** Which engine, and how to reach it. */
@@ -38,11 +38,11 @@ const defaultTimeout = seconds(60);
 /** From SIGTERM to SIGKILL, in milliseconds. */
 const killDelay = 1000;
 
-/** Of what a command that goes on writes to stderr: pieces of some 64 KB at most, then characters. */
+/** Kept stderr of a followed command: chunks of at most 64 KB, then characters. */
 const keptChunks = 2;
 const keptLength = 4000;
 
-/** Runs the engine's command line; nobody else does. */
+/** The only place that runs the engine's command line. */
 export class DockerCli {
   readonly kind: EngineKind;
   readonly program: string;
@@ -132,7 +132,7 @@ export class DockerCli {
   }
 }
 
-/** What execa tells of a command that has ended, as far as we read it. */
+/** The fields of execa's result that are read here. */
 interface FinishedCommand {
   readonly exitCode?: number | undefined;
   readonly stderr?: string | undefined;

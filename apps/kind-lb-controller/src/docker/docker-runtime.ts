@@ -39,14 +39,14 @@ export interface DockerRuntimeOptions {
   readonly publishOn: string | undefined;
   /** Whether clusters were found by their kind containers, so that their load balancers may be removed when those are gone. */
   readonly isDiscovered: boolean;
-  /** Whether changes of all targets are to be told, not only of those that kernel rules depend on. Costs a process per load balancer. */
+  /** Whether changes of all targets are reported, not only of those that kernel rules depend on. Costs a process per load balancer. */
   readonly followsTargets: boolean;
   readonly clock: Clock;
   readonly log: Logger;
   readonly listener: RuntimeListener;
 }
 
-/** What is known to run: until the engine says that something happened to it, an equal spec needs nothing. */
+/** A load balancer known to run. Until an event of the engine concerns it, an equal spec needs no work. */
 interface Applied {
   readonly spec: LoadBalancerSpec;
   readonly containerId: string;
@@ -99,7 +99,7 @@ export class DockerRuntime implements LoadBalancerRuntime {
   async list(cluster: string, signal: AbortSignal): Promise<readonly ExistingLoadBalancer[]> {
     const containers = await listContainers(this.#options.cli, [`label=${labels.cluster}=${cluster}`], signal);
     for (const { name } of containers) this.#seen.add(name);
-    // Whoever asks is about to look at all of them: at a resync, or because somebody else served the cluster until now.
+    // The caller is about to reconcile all of them: at a resync, or after another controller served the cluster.
     for (const [name, { spec }] of this.#applied) if (spec.id.cluster === cluster) this.#applied.delete(name);
     return containers.flatMap((one) => {
       const id = idOf(one.labels);
@@ -149,7 +149,7 @@ export class DockerRuntime implements LoadBalancerRuntime {
     const elsewhere = new Set<Port>();
     let isMissing = !this.#seen.has(name);
     this.#seen.add(name);
-    let last = 'it was changed again and again by somebody else';
+    let last = 'another process keeps changing it';
     for (let step = 0; step < maxSteps; step++) {
       const present = await (isMissing ? makeContainer : stepTowards)(cli, plan, elsewhere, signal);
       isMissing = false;
@@ -224,11 +224,11 @@ export class DockerRuntime implements LoadBalancerRuntime {
   #onEvent({ action, id: containerId, labels: all }: EngineEvent): void {
     const id = idOf(all);
     const name = id === undefined ? this.#nameOf(containerId) : containerName(id);
-    // What starts again has died before; the start that we made ourselves may be told late.
+    // A restart follows a `died` event; the event of an own start may arrive late.
     if (name === undefined || action === 'created' || action === 'started') return;
     this.#busy.get(name)?.add(containerId);
     const applied = this.#applied.get(name);
-    if (applied?.containerId !== containerId) return; // not ours, or not any more: whoever changed it is at it
+    if (applied?.containerId !== containerId) return; // another container, or one already being changed
     this.#applied.delete(name);
     this.#options.log.debug('a load balancer was disturbed', { container: name, action });
     this.#disturbances.add(name, applied.spec.id);
@@ -239,7 +239,7 @@ export class DockerRuntime implements LoadBalancerRuntime {
     return [...this.#applied].find(([, { containerId: id }]) => id === containerId)?.[0];
   }
 
-  /** Also at the start, when nothing is applied: somebody may wait for the engine. */
+  /** Also called at the start, when nothing is applied: Services may wait for the engine. */
   #onEngine(): void {
     this.#ground.forget();
     this.#applied.clear();

@@ -6,7 +6,7 @@ export interface EngineEvent {
   readonly action: 'created' | 'started' | 'died' | 'removed';
   /** The container's, in full. */
   readonly id: string;
-  /** Empty for nerdctl, which tells neither name nor labels. */
+  /** Empty for nerdctl, whose events have neither name nor labels. */
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
 }

@@ -11,15 +11,15 @@ export interface EngineEventsOptions {
   readonly log: Logger;
 }
 
-/** Who wants to know what happens to containers. Must not throw. */
+/** Receiver of container events. Must not throw. */
 export interface EngineEventsListener {
   onEvent(event: EngineEvent): void;
-  /** The engine answers (again): whatever happened before is unknown. Called first of all, and after every outage. */
+  /** The engine answers (again); events before are unknown. Called first, and after every outage. */
   onEngine(): void;
 }
 
 const backOffBounds = { first: millis(200), max: millis(2000) };
-/** How far back the engine is asked when the stream is opened, so that nothing falls between the question and the stream. */
+/** Time before the opening of a stream from which events are requested, so that none is lost between probe and stream. */
 const overlap = millis(2000);
 
 /**

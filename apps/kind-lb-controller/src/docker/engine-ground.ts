@@ -4,15 +4,15 @@ import type { InterfaceSettings } from './container-arguments.ts';
 import type { DockerCli } from './docker-cli.ts';
 import { arrayOf, fieldsOf, parseJson, textOf } from './json-fields.ts';
 
-/** What all containers stand on. */
+/** Facts about network, image and engine that all containers share. */
 export interface Ground {
-  /** What the image's name stands for. */
+  /** Id of the image with the configured name. */
   readonly imageId: string;
   readonly hasIpv6: boolean;
   readonly interfaceSettings: InterfaceSettings;
 }
 
-/** What is looked at. */
+/** Network and image to look up. */
 export interface EngineGroundOptions {
   readonly cli: DockerCli;
   readonly network: string;
@@ -20,7 +20,7 @@ export interface EngineGroundOptions {
 }
 
 /**
- * Looks at the network and the image once for all who ask, until told to forget: an image built anew under the same name is used by the next
+ * Looks up network and image once for all callers, until `forget`: an image built anew under the same name is used by the next
  * controller, and after the engine was restarted.
  */
 export class EngineGround {
@@ -47,7 +47,7 @@ export class EngineGround {
     this.#known = undefined;
   }
 
-  /** For all who ask: not ended when one of them gives up, but by the commands' own time limit. */
+  /** Shared by all callers: an abort of one does not end it, only the commands' own time limit does. */
   async #ask(): Promise<Ground> {
     const { cli, network: name, image } = this.#options;
     const { signal } = new AbortController();

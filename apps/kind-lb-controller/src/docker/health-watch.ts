@@ -13,7 +13,7 @@ export interface HealthWatchOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly listener: RuntimeListener;
-  /** Whether every load balancer's changes are told, or only those are followed whose kernel rules depend on them. */
+  /** Whether changes of all load balancers are reported, or only those that kernel rules depend on. */
   readonly followsTargets: boolean;
   /**
    * Brings the kernel rules of a load balancer in line with its targets' health. Undefined: done; a text: why not, so try again. Must not

@@ -5,9 +5,9 @@ import { isClusterName, kindLabels } from './container-names.ts';
 /** The containers of one kind cluster that matter for reaching it. */
 export interface KindContainers {
   readonly cluster: string;
-  /** Those that run, by name: the first one is asked for the kubeconfig. */
+  /** Running control planes by name; the kubeconfig is read from the first. */
   readonly controlPlanes: readonly EngineContainer[];
-  /** What the API server is reached by: the load balancer of a cluster with several control planes, else the control plane. Undefined: it does not run. */
+  /** Container that serves the API: the load balancer of a cluster with several control planes, else the control plane. Undefined: it does not run. */
   readonly server: EngineContainer | undefined;
 }
 

@@ -2,7 +2,7 @@ import { type Clock, type Logger, messageOf, millis } from '@switchyard/core';
 import type { DockerCli } from './docker-cli.ts';
 import { parseStampedLine, type StampedLine } from './log-line.ts';
 
-/** Whose lines are followed, and what becomes of them. */
+/** Container to follow, and the receiver of its lines. */
 export interface LogFollowerOptions {
   readonly cli: DockerCli;
   readonly clock: Clock;

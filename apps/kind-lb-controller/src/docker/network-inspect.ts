@@ -7,7 +7,7 @@ export interface EngineNetwork {
   /** IPv4 before IPv6 where the engine says so; at least one. */
   readonly subnets: readonly Cidr[];
   readonly gateways: readonly IpAddress[];
-  /** Those that run and have an address on it. Undefined: this engine does not tell (Podman before 5, nerdctl). */
+  /** Running containers with an address on the network. Undefined: this engine does not list them (Podman before 5, nerdctl). */
   readonly containers: readonly NetworkContainer[] | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Places for so many at once; who finds none waits, first come, first served. */
+/** Semaphore for processes; waiting callers get their turn in order. */
 export class ProcessSlots {
   #free: number;
   readonly #waiting: (() => void)[] = [];

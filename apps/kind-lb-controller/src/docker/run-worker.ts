@@ -4,7 +4,7 @@ import { failureMessage } from './cli-failure.ts';
 import type { DockerCli } from './docker-cli.ts';
 import { fieldsOf, textOf } from './json-fields.ts';
 
-/** What came of a worker. `gone`: its container does not run (any more). */
+/** Result of a worker. `gone`: its container does not run (any more). */
 export type WorkerResult = WorkerAnswer | { readonly status: 'gone'; readonly message: string };
 
 const workerProgram = 'switchyard-lb-worker';

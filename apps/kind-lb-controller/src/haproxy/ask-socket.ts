@@ -2,7 +2,7 @@ import { createConnection } from 'node:net';
 import { HostError } from '@switchyard/core';
 
 /**
- * Sends one command to a HAProxy socket and returns the whole answer. Rejects with `HostError` when nobody listens
+ * Sends one command to a HAProxy socket and returns the whole answer. Rejects with `HostError` when no process listens
  * there, with `signal.reason` when aborted.
  */
 export function askSocket(path: string, command: string, signal: AbortSignal): Promise<string> {

@@ -9,11 +9,11 @@ import { type HaproxyMaster, masterState, waitForMaster } from './haproxy-master
 import type { HaproxyConfiguration } from './render-haproxy.ts';
 import { keepServerStates } from './server-state.ts';
 
-/** What changing a HAProxy's configuration works with. */
+/** Files and program of a HAProxy whose configuration changes. */
 export interface ConfigurationFilesOptions {
   readonly files: HaproxyFiles;
   readonly program: string;
-  /** Whether somebody else than our own user must be able to read the files: HAProxy itself in a container. */
+  /** Whether other users must be able to read the files: HAProxy itself in a container. */
   readonly isForOthers: boolean;
   readonly runner: CommandRunner;
   readonly clock: Clock;
@@ -52,7 +52,7 @@ export class ConfigurationFiles {
     await rename(`${configuration}.new`, configuration);
   }
 
-  /** What runs on must also be what HAProxy would read again. Undefined: it runs with the base alone. */
+  /** Restores the file of the running configuration for the next reload. Undefined: HAProxy runs with the base alone. */
   async restore(text: string | undefined): Promise<void> {
     const { configuration } = this.#options.files;
     if (text === undefined) return rm(configuration, { force: true });

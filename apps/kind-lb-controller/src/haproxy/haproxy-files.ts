@@ -2,7 +2,7 @@ import { join } from 'node:path';
 
 /** Files of one HAProxy. All but the base are in its run directory. */
 export interface HaproxyFiles {
-  /** What never changes, see `renderBase`. */
+  /** The constant part, see `renderBase`. */
   readonly base: string;
   readonly configuration: string;
   readonly adminSocket: string;

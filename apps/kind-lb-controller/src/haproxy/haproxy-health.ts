@@ -8,7 +8,7 @@ import { idText, parseBackendName, safeName } from './haproxy-names.ts';
 import { backendsOf, type HaproxyServer, isSameCheck } from './haproxy-servers.ts';
 import { upServers } from './server-state.ts';
 
-/** What the specs' targets are, by HAProxy's answer to `show servers state`. A second backend counts where the first has nobody UP. */
+/** Health of the specs' targets, from HAProxy's answer to `show servers state`. A second backend counts where the first has no server UP. */
 export function targetHealth(specs: readonly LoadBalancerSpec[], serverStates: string): TargetHealth {
   const up = upServers(serverStates);
   const checksById = new Map(
@@ -32,7 +32,7 @@ export function targetHealth(specs: readonly LoadBalancerSpec[], serverStates: s
   };
 }
 
-/** What a change of a server means for the load balancers' owners, and for the kernel. */
+/** Effect of a server's change on load balancers and kernel rules. */
 export interface HealthNews {
   /** One per Service port that uses the target. */
   readonly changes: readonly TargetChange[];
@@ -41,8 +41,8 @@ export interface HealthNews {
 }
 
 /**
- * What a server's change is among these load balancers. No news for one that is not theirs: a backend of the idle
- * configuration, or a target that has just gone. `now` is the wall clock.
+ * Maps a server's change to these load balancers. Empty for a server of none of them: a backend of the idle
+ * configuration, or a target that was just removed. `now` is the wall clock.
  */
 export function healthNews(change: ServerStateChange, specs: readonly LoadBalancerSpec[], now: number): HealthNews {
   const owner = parseBackendName(change.backend);
@@ -67,7 +67,7 @@ export function healthNews(change: ServerStateChange, specs: readonly LoadBalanc
   return { changes, concernsKernel };
 }
 
-/** The same for a line of HAProxy's log, for example of its container; undefined for a line that tells of no server. */
+/** The same for a line of HAProxy's log, for example of its container; undefined for a line about no server. */
 export function newsInLog(line: string, specs: readonly LoadBalancerSpec[], now: number): HealthNews | undefined {
   const change = parseServerState(line);
   return change === undefined ? undefined : healthNews(change, specs, now);

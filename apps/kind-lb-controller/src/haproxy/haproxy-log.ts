@@ -10,7 +10,7 @@ export interface ServerStateChange {
 /** `Server BACKEND/NAME is DOWN, reason: REASON, check duration: 1ms. 1 active and ...`; `Backup Server` where it drains. */
 const change = /^(?:Backup )?Server (?<backend>[^\s/]+)\/(?<server>\S+) is (?<state>UP|DOWN)(?<rest>.*)$/;
 
-/** The server state change that a line of HAProxy's log tells of, or undefined. */
+/** The server state change in a line of HAProxy's log; undefined for none. */
 export function parseServerState(line: string): ServerStateChange | undefined {
   const { backend, server, state, rest = '' } = change.exec(line.trim())?.groups ?? {};
   if (backend === undefined || server === undefined) return undefined;
@@ -18,7 +18,7 @@ export function parseServerState(line: string): ServerStateChange | undefined {
   return { backend, server, isUp: state === 'UP', reason: reason ?? '' };
 }
 
-/** What HAProxy complained about, on one line: its ALERT lines, or else the end of what it wrote. */
+/** HAProxy's complaint on one line: its ALERT lines, or else the end of its output. */
 export function complaintIn(stderr: string): string {
   const lines = stderr.split('\n').map((line) => line.trim());
   const alerts = lines.filter((line) => line.startsWith('[ALERT]'));

@@ -15,7 +15,7 @@ export interface HaproxyMaster {
   requestReload(signal: AbortSignal): Promise<void>;
 }
 
-/** What the master says of itself. */
+/** State of a master, from its own answer. */
 export interface MasterState {
   readonly pid: number;
   readonly reloads: number;
@@ -80,7 +80,7 @@ async function tryState(master: HaproxyMaster, signal: AbortSignal): Promise<Mas
     return await masterState(master, signal);
   } catch (error) {
     if (signal.aborted || !(error instanceof HostError || isTimeout(error))) throw error;
-    return undefined; // while it starts or executes itself anew, nobody listens
+    return undefined; // while it starts or re-executes itself, no process listens
   }
 }
 

@@ -1,10 +1,10 @@
 import { type IpFamily, type Port, type ServiceKey, serviceKey, tryParsePort } from '@switchyard/core';
 import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
 
-/** What a backend is for. `port`: TCP traffic of one Service port. `check`: only checks, for what the kernel forwards. */
+/** Purpose of a backend. `port`: TCP traffic of one Service port. `check`: only checks, for what the kernel forwards. */
 export type BackendUse = { readonly kind: 'port'; readonly port: Port } | { readonly kind: 'check' };
 
-/** Whose backend it is, and what for. */
+/** Load balancer and purpose of a backend. */
 export interface BackendOwner {
   readonly id: LoadBalancerId;
   readonly use: BackendUse;
@@ -24,7 +24,7 @@ export function backendName({ id, use, ipFamily, isLast }: BackendOwner): string
   return `${owner}:${purpose}:${ipFamily.toLowerCase()}${isLast ? ':last' : ''}`;
 }
 
-/** What a name made by `backendName` stands for; undefined for any other text. */
+/** Parses a name made by `backendName`; undefined for any other text. */
 export function parseBackendName(name: string): BackendOwner | undefined {
   const [cluster, namespace, service, purpose = '', family, last, ...rest] = name.split(':');
   if (cluster === undefined || namespace === undefined || service === undefined) return undefined;

@@ -28,7 +28,7 @@ export interface HaproxyProcessOptions {
   readonly runner: CommandRunner;
   readonly clock: Clock;
   readonly log: Logger;
-  /** A line of its log that tells of a server. Must not throw. */
+  /** Called for a log line about a server. Must not throw. */
   readonly onStateChange: (change: ServerStateChange) => void;
   /** HAProxy ended without being asked. Must not throw. */
   readonly onEnd: () => void;
@@ -156,7 +156,7 @@ export class HaproxyProcess implements AsyncDisposable {
     return undefined;
   }
 
-  /** By the file, or by its master's socket: whoever started it may have been killed before the file was written. */
+  /** By the pid file, or by the master's socket: the earlier controller may have been killed before it wrote the file. */
   async #findPredecessor(signal: AbortSignal): Promise<number | undefined> {
     const written = await readFile(this.#pidFile, 'utf8').then(Number, () => undefined); // no file
     if (written !== undefined && (await this.#isOurs(written))) return written;

@@ -11,11 +11,11 @@ export interface HaproxyServer {
   readonly address: IpAddress;
   readonly port: Port;
   readonly check: TargetCheck;
-  /** Whether HAProxy asks. A server that nobody asks is always UP. */
+  /** Whether HAProxy checks the server. An unchecked server is always UP. */
   readonly isChecked: boolean;
   /** Never among those that were UP a moment ago (`lastUp`): a node that drains may be the one that serves. */
   readonly isDraining: boolean;
-  /** Whether its weight is not for us to say. */
+  /** Whether its weight comes from health answers. */
   readonly isWeighted: boolean;
   /** Checks that HAProxy may count: at most rise + fall - 1. */
   readonly maxHealth: number;
@@ -28,7 +28,7 @@ export interface HaproxyBackend {
   readonly ipFamily: IpFamily;
   readonly isLast: boolean;
   readonly spec: LoadBalancerSpec;
-  /** Asked for by all of its checks. */
+  /** Path of all its checks. */
   readonly checkPath: string;
   readonly servers: readonly HaproxyServer[];
 }
@@ -111,7 +111,7 @@ function distinctChecks(targets: readonly Target[]): readonly Target[] {
   });
 }
 
-/** Whether one answer tells of both. */
+/** Whether one answer is valid for both checks. */
 export function isSameCheck(a: TargetCheck, b: TargetCheck): boolean {
   return a.address === b.address && a.port === b.port && a.path === b.path;
 }

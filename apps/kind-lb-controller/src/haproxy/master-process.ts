@@ -41,7 +41,7 @@ export class MasterProcess implements HaproxyMaster {
       };
       this.#child.once('exit', end);
       this.#child.on('error', (error) => {
-        this.#failure ??= error; // also of a failed kill, which `hasEnded` tells better
+        this.#failure ??= error; // also of a failed kill, for which `hasEnded` decides
         if (this.#child.pid === undefined) end();
       });
     });

@@ -12,13 +12,13 @@ import type { LoadBalancerSpec, PortSpec } from '../spec/load-balancer-spec.ts';
 import { backendsOf, fallOf, type HaproxyBackend, type HaproxyServer, riseOf } from './haproxy-servers.ts';
 import { renderWeights, type WeightsProgram } from './render-weights.ts';
 
-/** What the configuration depends on. */
+/** Inputs of the configuration. */
 export interface HaproxyInput {
   /** Any order. */
   readonly specs: readonly LoadBalancerSpec[];
   /** More addresses on which every TCP port is served, for all specs: where published ports arrive. Usually empty. */
   readonly ownAddresses: readonly IpAddress[];
-  /** What the paths of programs for weights begin with, see `HaproxyFiles`. */
+  /** Path prefix of programs for weights, see `HaproxyFiles`. */
   readonly weightsPrefix: string;
 }
 
@@ -34,7 +34,7 @@ export interface HaproxyConfiguration {
 const lastDownInterval = millis(500);
 
 /**
- * What HAProxy is to do for these load balancers: per TCP port and IP family one frontend and one backend, and backends
+ * Renders HAProxy's configuration for these load balancers: per TCP port and IP family one frontend and one backend, and backends
  * that only check for what the kernel forwards. Sorted by cluster, Service, port and family; equal input in any order gives equal text.
  *
  * With no server UP, HAProxy closes connections at once by itself. There must be no rule on `nbsrv` to that end, nor to
@@ -58,7 +58,7 @@ export function renderHaproxy({ specs, ownAddresses, weightsPrefix }: HaproxyInp
 }
 
 /**
- * New workers spread their first checks over the shortest `inter`, whatever `downinter` says: after a reload a node that is DOWN could wait for
+ * New workers spread their first checks over the shortest `inter`, regardless of `downinter`: after a reload a node that is DOWN could wait for
  * seconds. Profiles without a `downInterval` of their own keep HAProxy's way, as the load balancers that they are named after have it.
  */
 function firstChecks(specs: readonly LoadBalancerSpec[]): readonly string[] {

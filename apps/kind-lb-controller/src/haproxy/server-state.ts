@@ -17,11 +17,11 @@ const column = {
 const columns = 25;
 
 /**
- * What a reload may carry over from `show servers state`: the servers whose addresses and ports are the same in the next
+ * Server states that a reload may carry over from `show servers state`: the servers whose addresses and ports are the same in the next
  * configuration. For the others HAProxy would not only keep the health but also restore the old address and port.
  */
 export function keepServerStates(dump: string, servers: readonly HaproxyServer[]): string {
-  // Nothing would ever bring a server back that nobody asks: it is UP, whatever it was when it was checked.
+  // An unchecked server is UP: with a kept DOWN state from earlier checks it would never return.
   const known = new Map(servers.filter(({ isChecked }) => isChecked).map((one) => [identityOf(one), one]));
   const [version = '1', ...lines] = dump.split('\n');
   const kept = lines.flatMap((line) => {

@@ -5,7 +5,7 @@ import type { HealthProfile } from '../spec/health-profile.ts';
 /** The named profiles. What each simulates, and where its figures come from, is said at `knownChecks`. */
 export type HealthProfileName = KnownCheck;
 
-/** What is used unless somebody says otherwise: the point of kind is to simulate. */
+/** The default profile: kind simulates, so it behaves like cloud-provider-kind. */
 export const defaultHealthProfile: HealthProfileName = 'cloud-provider-kind';
 
 /** All profiles by name, in the order in which people are to read them. */

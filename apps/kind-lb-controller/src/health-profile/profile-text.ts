@@ -2,11 +2,11 @@ import type { Millis, Port } from '@switchyard/core';
 import { takenOutAfter } from '@switchyard/loss';
 import type { HealthProfile } from '../spec/health-profile.ts';
 
-/** Where nodes are asked: at the Service's healthCheckNodePort (`externalTrafficPolicy: Local`), or at their proxy's own. */
+/** Port of a node's health check: the Service's healthCheckNodePort (`externalTrafficPolicy: Local`), or the proxy's own. */
 export type CheckedPort = { readonly kind: 'local'; readonly port: Port } | { readonly kind: 'cluster' };
 
 /**
- * What a profile does, as one sentence part for conditions, Events and logs:
+ * Describes a profile for conditions, Events and logs:
  * `HTTP GET :31234/healthz every 5 s, out after 3 failures (10 to 15 s), in after 1`.
  */
 export function effectiveProfileText(profile: HealthProfile, checked: CheckedPort): string {

@@ -3,11 +3,11 @@ import { type InterfaceOptions, newIpCommand } from './ip-command.ts';
 import { newKernelSettings } from './kernel-settings.ts';
 
 /**
- * Tells the neighbours where all addresses of the interface are now: gratuitous ARP, unsolicited neighbour advertisements. Whoever
- * knew one of them elsewhere sends to the right place at once.
+ * Announces all addresses of the interface to the neighbours: gratuitous ARP, unsolicited neighbour advertisements. Neighbours with an
+ * older entry switch at once.
  *
  * The kernel sends them when an interface gets a hardware address, if `arp_notify` and `ndisc_notify` are on; so it gets the one it
- * has. It forgets its own neighbours then and asks for them again. In a container these settings can only be given
+ * has. It then also resolves its own neighbours again. In a container these settings can only be given
  * at its start, for `all`. Rejects with `HostError` when they are off and cannot be changed.
  */
 export async function announceAddresses(options: InterfaceOptions, signal: AbortSignal): Promise<void> {
@@ -20,7 +20,7 @@ export async function announceAddresses(options: InterfaceOptions, signal: Abort
   for (const { family, name } of families) {
     const pathOf = (which: string): string => `/proc/sys/net/${family}/conf/${which}/${name}`;
     const values = await Promise.all(['all', interfaceName].map((which) => settings.read(pathOf(which), signal)));
-    // Without the family there is nobody to tell.
+    // Without the family there are no neighbours.
     if (values.includes('1') || values.includes(undefined)) continue;
     await settings.write(pathOf(interfaceName), '1', signal);
   }

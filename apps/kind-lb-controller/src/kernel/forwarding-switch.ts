@@ -7,7 +7,7 @@ const switches: Readonly<Record<IpFamily, string>> = {
   IPv6: '/proc/sys/net/ipv6/conf/all/forwarding',
 };
 
-/** What is asked of a namespace. */
+/** Forwarding required of a namespace. */
 export interface ForwardingOptions {
   readonly ipFamily: IpFamily;
   /** As `KernelForwarderOptions.forwarding`. */
@@ -31,7 +31,7 @@ export async function ensureForwarding(
   if (mode === 'set') {
     await set(path, '1');
     if (ipFamily === 'IPv6') return;
-    // Packets leave by the interface they came in: clients would be told of a shorter way, past us.
+    // Packets leave by the interface on which they arrived: ICMP redirects would send clients past the load balancer.
     for (const which of ['all', interfaceName]) await set(`/proc/sys/net/ipv4/conf/${which}/send_redirects`, '0');
     return;
   }

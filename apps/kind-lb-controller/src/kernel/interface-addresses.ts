@@ -11,21 +11,21 @@ import {
 import { announceAddresses } from './announce-addresses.ts';
 import { type InterfaceOptions, newIpCommand } from './ip-command.ts';
 
-/** Whose addresses we manage. */
+/** Interface and pool of managed addresses. */
 export interface InterfaceAddressesOptions extends InterfaceOptions {
   /**
    * How we recognise our own: only these are ever removed. `everyHostAddress`: all of one address' length, /32 and /128, which
    * container engines never give.
    */
   readonly pool: readonly Cidr[] | 'everyHostAddress';
-  /** Default: nobody is told when neighbours could not be. */
+  /** Receives a warning when an announcement to neighbours fails. Default: none. */
   readonly logger?: Logger;
 }
 
 /** Pool addresses on the load-balancer host's interface. */
 export interface InterfaceAddresses {
   /**
-   * Adds what is missing, and tells the neighbours: they may know an address of an earlier load balancer at another
+   * Adds missing addresses and announces them: neighbours may know an address of an earlier load balancer at another
    * hardware address. Adding what is there is success.
    */
   add(addresses: readonly IpAddress[], signal: AbortSignal): Promise<void>;

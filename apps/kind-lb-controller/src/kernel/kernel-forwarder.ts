@@ -36,7 +36,7 @@ export interface KernelForwarderOptions {
   readonly logger: Logger;
 }
 
-/** What the kernel is to do. */
+/** Wanted forwarding by the kernel. */
 export interface KernelRequest {
   /** All load balancers of the namespace; TCP ports of the proxy path are passed over. What is not named is removed. */
   readonly specs: readonly LoadBalancerSpec[];
@@ -47,7 +47,7 @@ export interface KernelRequest {
 
 /**
  * Forwarding by the kernel: UDP and SCTP with address translation, and the transparent path. What it wrote stays when it is
- * disposed, and the next one, in whatever process, goes on from there.
+ * disposed, and the next one, of any process, continues from there.
  */
 export interface KernelForwarder extends AsyncDisposable {
   /**
@@ -66,7 +66,7 @@ class NamespaceForwarder implements KernelForwarder {
   readonly #options: KernelForwarderOptions;
   readonly #runner: CommandRunner;
   readonly #proxied: readonly ProxiedForwarding[];
-  /** Nothing of ours is in the kernel. */
+  /** The kernel holds no own rules. */
   #isEmpty = false;
 
   constructor(options: KernelForwarderOptions) {

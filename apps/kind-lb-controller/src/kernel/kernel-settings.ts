@@ -2,7 +2,7 @@ import { seconds } from '@switchyard/core';
 import { commandFailed, type CommandRunner, kernelFiles } from '@switchyard/host';
 import { runnerInNetns } from './own-namespace.ts';
 
-/** Settings of one network namespace: files below /proc/sys/net, which show those of the namespace that whoever reads them is in. */
+/** Settings of one network namespace: files below /proc/sys/net, which show the namespace of the reading process. */
 export interface KernelSettings {
   /** Undefined: there is no such setting, as without IPv6. Rejects with `HostError`. */
   read(path: string, signal: AbortSignal): Promise<string | undefined>;

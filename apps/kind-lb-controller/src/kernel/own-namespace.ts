@@ -40,7 +40,7 @@ export async function assertNotMachines(
 }
 
 async function namedInodes(): Promise<ReadonlySet<number | undefined>> {
-  const names = await readdir(namespacesFolder).catch(() => []); // nobody has made one yet
+  const names = await readdir(namespacesFolder).catch(() => []); // no named namespace exists yet
   return new Set(await Promise.all(names.map((name) => inodeOf(netnsPath(name)))));
 }
 

@@ -5,7 +5,7 @@ import { ensureForwarding } from './forwarding-switch.ts';
 import type { KernelSettings } from './kernel-settings.ts';
 import { removeStaleFlows } from './stale-flows.ts';
 
-/** What forwarding with address translation needs of one namespace. */
+/** Namespace and surroundings of forwarding with address translation. */
 export interface ProxiedForwardingOptions {
   /** Path of the namespace; undefined: our own. */
   readonly netns: string | undefined;

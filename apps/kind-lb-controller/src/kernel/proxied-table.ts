@@ -54,7 +54,7 @@ function optionsOf(ipFamily: IpFamily): TableOptions {
   };
 }
 
-/** A Service without a cluster IP is none to core. This one nobody sends to, and its frontends are taken out again. */
+/** A Service without a cluster IP is none to core. No packet goes to this one, and its frontends are removed again. */
 const noClusterIp: Readonly<Record<IpFamily, IpAddress>> = { IPv4: parseIp('0.0.0.0'), IPv6: parseIp('::') };
 
 /** One record for each port: ports of a load balancer may be served on different addresses of it. */

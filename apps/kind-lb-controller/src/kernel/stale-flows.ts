@@ -8,7 +8,7 @@ import type { FlowTable } from '@switchyard/netfilter';
  */
 const secondLook = millis(50);
 
-/** What the kernel was told. */
+/** A table that was written to the kernel. */
 export interface AppliedTable {
   readonly table: ForwardingTable;
   /** Services that it refused: their flows are left alone. */

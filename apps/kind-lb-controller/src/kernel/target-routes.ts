@@ -8,7 +8,7 @@ export interface TargetRoutes {
   apply(wanted: readonly RouteSpec[], signal: AbortSignal): Promise<'applied' | 'unchanged'>;
 }
 
-/** How routes say that they are ours: a routing protocol number that nobody is known to have (rtnetlink(7)). */
+/** Routing protocol number that marks own routes; no known program uses it (rtnetlink(7)). */
 const protocol = '83';
 
 /** Manages routes by the `ip` command. */

@@ -13,11 +13,11 @@ import {
 } from './ip-pool.ts';
 
 /**
- * Who has which address, for all clusters of one controller: they share the network. It keeps what was given in mind, so
+ * Holders of addresses, for all clusters of one controller: they share the network. Remembers granted addresses, so
  * that two clusters never get the same address while no status says yet who has it.
  *
  * Before anything that `assign` gives to a cluster is used, `replace` by what the runtime lists for it; after a load balancer
- * was removed, `release` it. Until then nobody else gets its addresses, even if its Service is long gone.
+ * was removed, `release` it. Until then no other load balancer gets its addresses, even if its Service was deleted long ago.
  */
 export class AddressBook {
   readonly #services = new Map<string, readonly LoadBalancerService[]>();
@@ -31,13 +31,13 @@ export class AddressBook {
     }
   }
 
-  /** These are all load balancers of some clusters: what was known of others of theirs is forgotten. */
+  /** Replaces all load balancers of some clusters. */
   replace(isOfThem: (cluster: string) => boolean, existing: Iterable<HeldAddresses>): void {
     for (const [key, { id }] of this.#given) if (isOfThem(id.cluster)) this.#given.delete(key);
     this.adopt([...existing].filter(({ id }) => isOfThem(id.cluster)));
   }
 
-  /** What a load balancer was given, whether or not its Service still wants it. Empty: nothing, or it was released. */
+  /** Addresses granted to a load balancer, even if its Service no longer wants them. Empty when none, or after `release`. */
   addressesOf(id: LoadBalancerId): readonly IpAddress[] {
     return this.#given.get(loadBalancerKey(id))?.addresses ?? [];
   }
@@ -52,7 +52,7 @@ export class AddressBook {
     this.#given.delete(loadBalancerKey(id));
   }
 
-  /** Grants for all Services that are ours, of all clusters. Asked again in the same state, it gives the same. */
+  /** Grants for all served Services of all clusters. The same state gives the same grants. */
   assign(source: AddressSource): ReadonlyMap<LoadBalancerKey, AddressGrant> {
     const requests = this.#requests();
     const grants = assignAddresses(requests, source, this.#holdersBeside(requests));
@@ -75,7 +75,7 @@ export class AddressBook {
     return requests;
   }
 
-  /** Who has addresses besides those who ask for some: what is not removed yet, and Services of other load balancers. */
+  /** Holders of addresses without a request: load balancers not removed yet, and Services of other controllers. */
   #holdersBeside(requests: readonly AddressRequest[]): Holders {
     const asking = new Set(requests.map(({ id }) => loadBalancerKey(id)));
     const claimed = new Set(requests.flatMap(({ held }) => held));

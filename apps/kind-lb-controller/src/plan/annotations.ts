@@ -3,20 +3,20 @@ import { annotationPrefix } from '../cluster/cluster-objects.ts';
 import type { HealthProfile } from '../spec/health-profile.ts';
 import type { HealthCheckChanges, PlanDefaults, ServiceSettings } from './settings.ts';
 
-/** An annotation of ours that cannot be followed. */
+/** An annotation of this controller with an invalid value. */
 export interface AnnotationProblem {
   readonly kind: 'annotation';
   /** The full name. */
   readonly name: string;
   /** As written. */
   readonly value: string;
-  /** What is wrong and what may be written: the part of a sentence after a colon. */
+  /** The fault and the valid values: the part of a sentence after a colon. */
   readonly fault: string;
 }
 
-/** What the annotations of one Service come to. */
+/** Settings and problems from the annotations of one Service. */
 export interface ParsedAnnotations {
-  /** Undefined if there is any problem: half of what was asked for is not what was asked for. */
+  /** Undefined if there is any problem: annotations are never applied in part. */
   readonly settings: ServiceSettings | undefined;
   /** Sorted by name. */
   readonly problems: readonly AnnotationProblem[];

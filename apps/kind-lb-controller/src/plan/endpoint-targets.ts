@@ -15,7 +15,7 @@ import {
 import type { RouteSpec, Target } from '../spec/load-balancer-spec.ts';
 import { type FamilyNodes, healthCheckOf, type UsableNode } from './node-targets.ts';
 
-/** What the endpoints of a Service port depend on. */
+/** Inputs for the endpoints of a Service port. */
 export interface EndpointTargetOptions {
   /** Of the nodes' family. */
   readonly slices: readonly EndpointSliceRecord[];

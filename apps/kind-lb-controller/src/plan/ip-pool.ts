@@ -22,9 +22,9 @@ export type AddressSource =
   | {
       readonly kind: 'pool';
       readonly cidrs: readonly Cidr[];
-      /** Never given to anybody: others have them. Absent: none. */
+      /** Addresses in use by others, never granted. Absent: none. */
       readonly reserved?: readonly IpAddress[];
-      /** Load balancers of all clusters that draw from here, whoever serves them. Absent: only ours do. */
+      /** Load balancers of all clusters that draw from this pool, other controllers' included. Absent: no other controller uses it. */
       readonly held?: readonly HeldAddresses[];
     };
 
@@ -40,7 +40,7 @@ export interface AddressRequest {
   /** Older Services come first; equal ages are ordered by cluster and key. */
   readonly createdAt: string;
   readonly ipFamilies: readonly IpFamily[];
-  /** What it will listen on. */
+  /** Ports that it will listen on. */
   readonly ports: readonly PortAndProtocol[];
   /** Addresses it has been given before, the most important first; kept where possible. */
   readonly held: readonly IpAddress[];
@@ -66,19 +66,19 @@ export interface MissingFamily {
   readonly reason: 'notOffered' | 'exhausted';
 }
 
-/** Why an address that was asked for by name is not given. */
+/** Reason why a requested address is not granted. */
 export type RefusedIp =
   /** Not of the source, which has these: CIDRs of a pool, or addresses. */
   | { readonly reason: 'outside'; readonly offered: readonly string[] }
   /** The first address of a network, or its broadcast address. */
   | { readonly reason: 'notForHosts' }
-  /** Somebody else on the network has it. */
+  /** Another host on the network has it. */
   | { readonly reason: 'reserved' }
   | { readonly reason: 'heldBy'; readonly holder: LoadBalancerId }
   /** The Service has no address of this family. */
   | { readonly reason: 'otherFamily' };
 
-/** What one Service gets. */
+/** Addresses granted to one Service. */
 export interface AddressGrant {
   readonly id: LoadBalancerId;
   /** At most one per family, IPv4 first. Empty when there is none to have. */
@@ -87,7 +87,7 @@ export interface AddressGrant {
   readonly missing: readonly MissingFamily[];
   /** Ports that must not be listened on. Only where addresses are shared. */
   readonly conflicts: readonly PortConflict[];
-  /** Undefined: it has what it asked for, or did not ask. Otherwise it has another address, or none. */
+  /** Undefined when the request was granted or there was none. Otherwise the Service has another address, or none. */
   readonly refused: RefusedIp | undefined;
 }
 
@@ -99,13 +99,13 @@ export function loadBalancerKey({ cluster, service }: LoadBalancerId): LoadBalan
   return `${cluster}/${service}`;
 }
 
-/** Addresses that load balancers without a request still have, because they are being removed or nobody knows them. */
+/** Addresses of load balancers without a request: those being removed, and unknown ones. */
 export type Holders = ReadonlyMap<IpAddress, LoadBalancerId>;
 
 /**
  * Addresses for all Services at once. Depends on its input only, not on the order of requests: the older Service wins, and from
- * a pool everybody gets what it asked for by name if that is free, else keeps what it holds, else gets the lowest free
- * address. Free is what nobody holds: who moves to another address holds the old one until it has let go of it.
+ * a pool each Service gets its requested address if that is free, else keeps its held one, else gets the lowest free
+ * address. An address is free when no load balancer holds it. After a move, the old address is held until it is released.
  */
 export function assignAddresses(
   requests: readonly AddressRequest[],
@@ -148,7 +148,7 @@ type PoolSource = Extract<AddressSource, { readonly kind: 'pool' }>;
 
 function drawFromPool(requests: readonly AddressRequest[], pool: Pool): readonly AddressGrant[] {
   for (const { held, id } of requests) pool.claim(held, id);
-  // Two rounds: nobody may lose an address it holds, or asked for, to somebody who only needs any.
+  // Two rounds: a Service that accepts any address must not take one that another holds or requests.
   const wished = requests.map((one) =>
     perFamily(one, (family) => pool.take([one.requestedIp, ...one.held].filter(isOfFamily(family)), one.id)),
   );
@@ -193,7 +193,7 @@ class Pool {
     return this.#cidrs.map(cidrFamilyOf);
   }
 
-  /** Keeps addresses from others; what somebody claimed before stays theirs. */
+  /** Reserves addresses for a load balancer; earlier claims win. */
   claim(held: readonly IpAddress[], by: LoadBalancerId): void {
     for (const ip of held) if (!this.#holders.has(ip)) this.#holders.set(ip, by);
   }

@@ -41,7 +41,7 @@ export function familyNodes(nodes: Iterable<LoadBalancerNode>, ipFamily: IpFamil
   return { ipFamily, usable, excluded };
 }
 
-/** How the nodes of a Service port are asked and used. */
+/** Ports for traffic and health checks on the nodes of a Service port. */
 export interface NodeTargetOptions {
   /** On the node: the nodePort, or the Service's own port where packets arrive unchanged. */
   readonly targetPort: Port;

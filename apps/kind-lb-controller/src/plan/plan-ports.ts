@@ -14,7 +14,7 @@ import { drainingNodes, type FamilyNodes, nodeTargets } from './node-targets.ts'
 import type { Problem } from './problem.ts';
 import { isFastDrained, type ServiceSettings } from './settings.ts';
 
-/** What the ports of a load balancer depend on. */
+/** Inputs for the ports of a load balancer. */
 export interface PortsInput {
   readonly record: ServiceRecord;
   readonly grant: AddressGrant;

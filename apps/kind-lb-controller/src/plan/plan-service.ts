@@ -10,7 +10,7 @@ import type { ExcludedNode, Problem } from './problem.ts';
 import type { PlanContext, ServicePlan } from './service-plan.ts';
 import { isFastDrained, type ServiceSettings } from './settings.ts';
 
-/** Plans one Service: what its load balancer is to be, and what its owner must be told. */
+/** Plans one Service: its load balancer, and the problems to report. */
 export function planService(service: LoadBalancerService, context: PlanContext): ServicePlan {
   const { record, annotations } = service;
   const grant = context.grantOf(record.key);
@@ -57,7 +57,7 @@ function isUncheckable({ externalTrafficPolicy, healthCheckNodePort }: ServiceRe
   return externalTrafficPolicy === 'Local' && healthCheckNodePort === undefined;
 }
 
-/** With `Local` each Service has a port of its own that tells which nodes have endpoints; undefined if that is missing. */
+/** Port of the health checks. With `Local` it is the Service's own, which shows the nodes with endpoints; undefined if it is missing. */
 function checkPortOf(record: ServiceRecord, { profile }: ServiceSettings): Port | undefined {
   return record.externalTrafficPolicy === 'Local' ? record.healthCheckNodePort : profile.clusterPort;
 }
@@ -79,7 +79,7 @@ function familiesWithoutNodes(families: readonly FamilyNodes[]): readonly Proble
     .map(({ ipFamily, excluded }) => ({ kind: 'noNodes', ipFamily, excluded }));
 }
 
-/** What an engine does not publish, see `publishablePorts` of the docker runtime. */
+/** Ports that an engine cannot publish, see `publishablePorts` of the docker runtime. */
 function unpublished({ path }: ServiceSettings, ports: LoadBalancerSpec['ports']): readonly Problem[] {
   if (path === 'transparent') return [{ kind: 'notPublished', why: 'transparent' }];
   return ports.some(({ protocol }) => protocol === 'SCTP') ? [{ kind: 'notPublished', why: 'sctp' }] : [];

@@ -14,7 +14,7 @@ export type ExcludedNode =
 export type Problem =
   /** Nothing is changed until it is corrected. */
   | AnnotationProblem
-  /** `externalTrafficPolicy: Local` without a `healthCheckNodePort`: nobody can tell which node has endpoints. */
+  /** `externalTrafficPolicy: Local` without a `healthCheckNodePort`: no health check can find the nodes with endpoints. */
   | { readonly kind: 'noHealthCheckNodePort' }
   /** One of the Service's families is not served. */
   | ({ readonly kind: 'noAddress' } & MissingFamily)
@@ -30,17 +30,17 @@ export type Problem =
   | { readonly kind: 'noNodes'; readonly ipFamily: IpFamily; readonly excluded: readonly ExcludedNode[] }
   /** A port without a nodePort has no endpoint to go to. */
   | { readonly kind: 'noEndpoints'; readonly port: Port; readonly protocol: Protocol; readonly ipFamily: IpFamily }
-  /** Endpoints of a port without a nodePort that cannot be routed to, because nobody says on which node they are. */
+  /** Endpoints of a port without a nodePort that cannot be routed to, because their slices name no node. */
   | {
       readonly kind: 'endpointsWithoutNode';
       readonly port: Port;
       readonly protocol: Protocol;
       readonly addresses: readonly IpAddress[];
     }
-  /** Ports that are to be reached on the machine itself, and are not: all of them (`transparent`), or those of SCTP. On its addresses the load balancer serves them. */
+  /** Ports that are not published on this machine: all of them (`transparent`), or those of SCTP. The load balancer's addresses serve them. */
   | { readonly kind: 'notPublished'; readonly why: 'transparent' | 'sctp' };
 
-/** What an operator reads about a problem: one sentence without a full stop. `cluster` is the reader's: Services of others are named with theirs. */
+/** Describes a problem for the operator in one sentence without a full stop. Services of clusters other than `cluster` are named with theirs. */
 export function problemText(problem: Problem, cluster?: string): string {
   switch (problem.kind) {
     case 'annotation':
@@ -123,7 +123,7 @@ function refusalText(why: RefusedIp | { readonly reason: 'malformed' }, cluster:
     case 'notForHosts':
       return 'it is the first address of its network, or the broadcast address';
     case 'reserved':
-      return 'somebody else on the network has it';
+      return 'another host on the network has it';
     case 'heldBy':
       return `${holderText(why.holder, cluster)} has it`;
     case 'otherFamily':

@@ -6,7 +6,7 @@ import type { AddressGrant } from './ip-pool.ts';
 import type { ExcludedNode, Problem } from './problem.ts';
 import type { PlanDefaults, ServiceSettings } from './settings.ts';
 
-/** What plans are made from, besides the Service. */
+/** Inputs of plans besides the Service. */
 export interface PlanContext {
   /** Name of the cluster as kind knows it. */
   readonly cluster: string;
@@ -19,7 +19,7 @@ export interface PlanContext {
   readonly lastSettingsOf: (service: ServiceKey) => ServiceSettings | undefined;
 }
 
-/** What is to become of one Service's load balancer. */
+/** Wanted state of one Service's load balancer. */
 export type PlannedState =
   /** It is to run so, perhaps with problems. */
   | { readonly status: 'run'; readonly spec: LoadBalancerSpec; readonly settings: ServiceSettings }
@@ -32,7 +32,7 @@ export type PlannedState =
 export interface ServicePlan {
   readonly service: LoadBalancerService;
   readonly planned: PlannedState;
-  /** All that must be told to the Service's owner: annotations, addresses, then ports in order. Empty for a Service that is not ours. */
+  /** Problems for the Service's owner: annotations, addresses, then ports in order. Empty for a Service of another controller. */
   readonly problems: readonly Problem[];
   /** Sorted by name. Empty for a Service that is not ours. */
   readonly excludedNodes: readonly ExcludedNode[];

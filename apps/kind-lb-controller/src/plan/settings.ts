@@ -17,16 +17,16 @@ export interface HealthCheckChanges {
  */
 export type HealthProfileOf = (name: string | undefined, changes: HealthCheckChanges) => HealthProfile;
 
-/** What the controller's flags say about all Services. */
+/** Settings for all Services, from the controller's flags. */
 export interface PlanDefaults {
   readonly healthProfileOf: HealthProfileOf;
   /** Whether `lb.switchyard.dev/fast-drain` counts as true where it is not set. */
   readonly isFastDrain: boolean;
-  /** Whether the ports of Services are to be reached on the machine itself, too. */
+  /** Whether Service ports are also published on the machine itself. */
   readonly isPublished: boolean;
 }
 
-/** What annotations and flags together say about one Service. */
+/** Settings of one Service, from its annotations and the flags. */
 export interface ServiceSettings {
   readonly profile: HealthProfile;
   readonly path: ForwardingPath;

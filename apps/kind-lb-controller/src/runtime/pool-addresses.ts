@@ -33,8 +33,8 @@ export class PoolAddresses {
   }
 
   /**
-   * From now on these are in use. Those that were until now begin to drain, and `removeUnused` is to be called once
-   * more, by `whenDrained`, when they have.
+   * Sets the addresses in use. Those no longer in use begin to drain; afterwards `whenDrained` must call `removeUnused`
+   * again.
    */
   use(addresses: readonly IpAddress[], whenDrained: () => Promise<void>): void {
     const gone = this.#inUse.filter((address) => !addresses.includes(address));
@@ -63,7 +63,7 @@ export class PoolAddresses {
     try {
       await waitForDrain(addresses, this.#options, this.#signal);
     } catch (error) {
-      if (!this.#signal.aborted) this.#options.log.warn('cannot tell whether connections have ended', { error });
+      if (!this.#signal.aborted) this.#options.log.warn('cannot see whether connections have ended', { error });
     }
   }
 }

@@ -54,7 +54,7 @@ export interface ProcessRuntimeOptions {
   readonly log: Logger;
 }
 
-/** A load balancer that is to be as `spec` says, or gone. */
+/** The wanted spec of a load balancer; undefined to remove it. */
 interface Change {
   readonly id: LoadBalancerId;
   readonly spec: LoadBalancerSpec | undefined;
@@ -63,7 +63,7 @@ interface Change {
 
 type Specs = ReadonlyMap<string, LoadBalancerSpec>;
 
-/** What became of a batch. `before` had been running. */
+/** Result of a batch. `before` had been running. */
 type Verdict =
   | { readonly status: 'taken'; readonly before: Specs; readonly kernelComplaint: string | undefined }
   | { readonly status: 'failed'; readonly reason: string; readonly message: string };
@@ -89,10 +89,10 @@ export class ProcessRuntime implements LoadBalancerRuntime {
   readonly #lifetime = new AbortController();
   #running: Specs;
   #queue = new Map<string, Change>();
-  /** Known only from an earlier life: nobody has asked for them in this one. */
+  /** Load balancers of an earlier process that no call has named yet. */
   readonly #unconfirmed: Set<string>;
   readonly #addresses: PoolAddresses;
-  /** What HAProxy's log may tell of: while it changes over, what it is to run. */
+  /** Specs that HAProxy's log may refer to: during a reload, the new ones. */
   #expected: Specs | undefined;
   #tail: Promise<unknown> = Promise.resolve();
   #isFollowing = false;
@@ -144,7 +144,7 @@ export class ProcessRuntime implements LoadBalancerRuntime {
     await abortable(this.#addresses.drained(addresses), signal);
   }
 
-  /** Ends HAProxy and takes the kernel's rules back, unless they are to be kept. Addresses stay on the interface. */
+  /** Ends HAProxy and takes the kernel's rules back, unless `isKeptOnExit` is set. Addresses stay on the interface. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#lifetime.abort(new DOMException('the runtime is disposed', 'AbortError'));
     await this.#tail;
@@ -220,7 +220,7 @@ export class ProcessRuntime implements LoadBalancerRuntime {
     };
   }
 
-  /** What was wrong may be what an earlier life has left: its addresses need not be ours any more. */
+  /** Retries without load balancers of an earlier process, whose addresses may belong to others now. */
   async #applyWithoutUnconfirmed(change: Change, verdict: Verdict): Promise<Verdict> {
     if (this.#unconfirmed.size === 0) return verdict;
     const confirmed = [...this.#running].filter(([key]) => !this.#unconfirmed.has(key));

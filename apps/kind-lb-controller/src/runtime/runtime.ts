@@ -9,13 +9,13 @@ export interface ExistingLoadBalancer {
   readonly addresses: readonly IpAddress[];
 }
 
-/** How an attempt to run a load balancer as described ended. Whatever failed, what ran before runs on. */
+/** Result of an attempt to run a load balancer. After a failure, the previous one runs on. */
 export type EnsureOutcome =
   | {
       readonly status: 'applied' | 'unchanged';
       /** Where it runs, for people: `container switchyard-lb-1f3a9`, `HAProxy 4711 in namespace lb`. */
       readonly where: string;
-      /** Service ports that can be reached on the machine itself, such as `127.0.0.1:32768 -> 80/TCP`. Empty unless asked for. */
+      /** Service ports that can be reached on the machine itself, such as `127.0.0.1:32768 -> 80/TCP`. Empty unless publishing is on. */
       readonly published: readonly string[];
     }
   /** It cannot be run so. `reason` is CamelCase and stable, `message` one line: what was tried, what came back, what to do. */
@@ -34,9 +34,9 @@ export interface TargetChange {
   readonly reason: string;
 }
 
-/** What a runtime tells whoever owns it. Must not throw. */
+/** Receiver of a runtime's reports. Must not throw. */
 export interface RuntimeListener {
-  /** Something happened to these (crashed, restarted, removed by hand): `ensure` or `remove` them again. `all`: whatever there is. */
+  /** These were disturbed (crashed, restarted, removed by hand): `ensure` or `remove` them again. `all`: every load balancer. */
   onDisturbed(which: readonly LoadBalancerId[] | 'all'): void;
   onTargetChange(change: TargetChange): void;
 }
@@ -46,7 +46,7 @@ export interface RuntimeListener {
  * overlap, for one they must not. Methods reject only with `signal.reason`, or with a SwitchyardError that says what to do.
  */
 export interface LoadBalancerRuntime extends AsyncDisposable {
-  /** Where addresses come from now, and which of them others have. Rejects while that cannot be told (no such network). */
+  /** The current address source, with addresses in use by others. Rejects while it is unknown (no such network). */
   addressSource(signal: AbortSignal): Promise<AddressSource>;
   /** All load balancers of a cluster that exist, also half-made ones. The next `ensure` of each looks anew at what others may have changed. */
   list(cluster: string, signal: AbortSignal): Promise<readonly ExistingLoadBalancer[]>;

@@ -8,7 +8,7 @@ const version = 1;
 export async function readSpecs(path: string): Promise<readonly LoadBalancerSpec[]> {
   try {
     const saved = JSON.parse(await readFile(path, 'utf8')) as { readonly version?: unknown; readonly specs?: unknown };
-    // What we wrote ourselves has the shape; anything else is as good as nothing.
+    // An own file has this shape; any other content counts as none.
     return saved.version === version && Array.isArray(saved.specs) ? (saved.specs as LoadBalancerSpec[]) : [];
   } catch {
     return [];

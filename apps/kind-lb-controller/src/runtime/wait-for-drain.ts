@@ -2,7 +2,7 @@ import { type Clock, type IpAddress, millis, seconds } from '@switchyard/core';
 import { commandFailed, type CommandRunner } from '@switchyard/host';
 
 /**
- * How long established connections to a load balancer that is removed may go on. The same time as `docker stop` gives a
+ * Maximum time for established connections to a removed load balancer. The same time as `docker stop` gives a
  * container, and less than a client would wait for the answer to its request.
  */
 const drainLimit = seconds(10);
@@ -17,7 +17,7 @@ export interface DrainOptions {
 
 const pollInterval = millis(200);
 
-/** Waits until nobody has a TCP connection to these addresses, at most `drainLimit`. */
+/** Waits until no TCP connection to these addresses is left, at most `drainLimit`. */
 export async function waitForDrain(
   addresses: readonly IpAddress[],
   options: DrainOptions,

@@ -19,8 +19,8 @@ export interface HealthProfile {
   /** Where `externalTrafficPolicy: Cluster` is checked: the proxy's own health. `Local` has a port per Service. */
   readonly clusterPort: Port;
   /**
-   * What becomes of connections while no node is UP. `close`: closed at once. `all`: they go to all nodes that do not drain, whatever those
-   * answer, also known as fail open; a node without an endpoint drops its part. `lastUp`, which is ours alone: they go to nodes that
+   * Treatment of connections while no node is UP. `close`: closed at once. `all`: they go to all nodes that do not drain, regardless of their
+   * answers, also known as fail open; a node without an endpoint drops its part. `lastUp`, which no cloud has: they go to nodes that
    * were UP within the last `lastUpFor`, which go on serving while they drain.
    */
   readonly whenNoneUp: 'close' | 'lastUp' | 'all';

@@ -15,7 +15,7 @@ export interface LoadBalancerId {
  */
 export type ForwardingPath = 'proxy' | 'transparent';
 
-/** Where a target's health is asked for: HTTP GET `path`, 200 means healthy. */
+/** Health check of a target: HTTP GET `path`, 200 means healthy. */
 export interface TargetCheck {
   readonly address: IpAddress;
   readonly port: Port;
@@ -32,7 +32,7 @@ export interface Target {
   /** NodePort, the Service's port (transparent), or the endpoint's port. */
   readonly port: Port;
   readonly check: TargetCheck;
-  /** Gets no new connections while another target is UP, whatever its check says (fast drain, endpoints that terminate). */
+  /** Gets no new connections while another target is UP, regardless of its own check (fast drain, endpoints that terminate). */
   readonly isDraining: boolean;
 }
 

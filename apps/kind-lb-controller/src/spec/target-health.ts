@@ -4,7 +4,7 @@ import type { LoadBalancerId, Target } from './load-balancer-spec.ts';
 export interface TargetHealth {
   /**
    * Whether HAProxy holds the target UP, or would use it because none of its family is UP and the profile says `lastUp` or `all`.
-   * Draining is not considered here. False for a target nobody checks.
+   * Draining is not considered here. False for an unchecked target.
    */
   isUp(id: LoadBalancerId, target: Target): boolean;
 }

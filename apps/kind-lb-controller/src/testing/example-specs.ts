@@ -30,7 +30,7 @@ export function nodeTargets(
   });
 }
 
-/** What differs from node to node. */
+/** Differences between nodes. */
 export interface NodeTargetOptions {
   readonly ipFamily?: IpFamily;
   readonly checkPort?: number;

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** What the fake program does when its arguments, with a space between them, match `when`. */
+/** Behaviour of the fake program when its arguments, joined by spaces, match `when`. */
 export interface FakeAnswer {
   /** A pattern of the shell, such as `container inspect *`. */
   readonly when: string;
@@ -35,7 +35,7 @@ export class FakeEngine implements Disposable {
     return this.#read('calls').split('\n').slice(0, -1);
   }
 
-  /** What the last call of `exec` read from its standard input. */
+  /** Standard input of the last call of `exec`. */
   get stdin(): string {
     return this.#read('stdin');
   }

@@ -5,14 +5,14 @@ import type { AddressSource } from '../plan/ip-pool.ts';
 import type { EnsureOutcome, ExistingLoadBalancer, LoadBalancerRuntime } from '../runtime/runtime.ts';
 import type { LoadBalancerId, LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 
-/** What a runtime is asked for. */
+/** A call of a runtime. */
 export type RuntimeCall = 'addressSource' | 'list' | 'ensure' | 'remove';
 
-/** A runtime without HAProxy: remembers what it was given, and can be told to refuse it. */
+/** A runtime without HAProxy: records specs, and can be set to refuse them. */
 export class MemoryRuntime implements LoadBalancerRuntime {
   /** By `idText`. */
   readonly running: Map<string, LoadBalancerSpec> = new Map();
-  /** What was asked for and changed something, as `ensure default/web`. */
+  /** Calls that changed something, such as `ensure default/web`. */
   readonly changes: string[] = [];
   /** Asked before each spec is taken; a text is the reason to refuse it. */
   judge: (spec: LoadBalancerSpec) => string | undefined = () => undefined;
@@ -24,7 +24,7 @@ export class MemoryRuntime implements LoadBalancerRuntime {
     this.#source = source;
   }
 
-  /** What HAProxy would be told. */
+  /** HAProxy's configuration. */
   get configuration(): HaproxyConfiguration {
     return renderHaproxy({ specs: [...this.running.values()], ownAddresses: [], weightsPrefix: '/run/weights-' });
   }

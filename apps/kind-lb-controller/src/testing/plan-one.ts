@@ -37,7 +37,7 @@ export const withoutNodePort: RawSpec = {
   ports: [{ port: 80, protocol: 'TCP' }],
 };
 
-/** Metadata with annotations of ours, named without their prefix. */
+/** Metadata with own annotations, named without their prefix. */
 export function annotated(annotations: Readonly<Record<string, string>>): NonNullable<RawServiceSpec['metadata']> {
   const full = Object.entries(annotations).map(([name, value]) => [`lb.switchyard.dev/${name}`, value]);
   return { annotations: Object.fromEntries(full) };

@@ -2,8 +2,8 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 
 /**
- * What was applied last. Without a state, nothing was ever applied here: a worker writes it before it gives the kernel anything to do,
- * and nobody removes it.
+ * The last applied state. Without one, nothing was ever applied here: a worker writes it before it changes the kernel, and it is
+ * never removed.
  */
 export interface AppliedState {
   readonly spec: LoadBalancerSpec;
@@ -15,7 +15,7 @@ export interface AppliedState {
 /** Changes with the shape: what another version left is as good as nothing. */
 const version = 1;
 
-/** What was applied last; undefined if that is not known. */
+/** Reads the last applied state; undefined if unknown. */
 export async function readApplied(path: string): Promise<AppliedState | undefined> {
   try {
     const saved = JSON.parse(await readFile(path, 'utf8')) as { readonly version?: unknown; readonly state?: unknown };

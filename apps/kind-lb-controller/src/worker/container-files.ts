@@ -13,5 +13,5 @@ export const containerBaseFile = '/etc/switchyard-lb/haproxy.cfg';
 /** HAProxy's files in a container. */
 export const containerFiles: HaproxyFiles = { ...haproxyFiles(containerRunDirectory), base: containerBaseFile };
 
-/** What the worker applied last. */
+/** File with the last applied state. */
 export const appliedFile: string = join(containerRunDirectory, 'applied.json');

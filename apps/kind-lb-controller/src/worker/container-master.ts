@@ -3,8 +3,8 @@ import { askSocket } from '../haproxy/ask-socket.ts';
 import type { HaproxyMaster } from '../haproxy/haproxy-master.ts';
 
 /**
- * A HAProxy master that somebody else started: the first process of our container. It belongs to another user, so it
- * is told by its socket what a signal would say. What it complains of is in the container's log.
+ * The HAProxy master that is the first process of a container. It belongs to another user, so its socket is used instead of
+ * signals. Its complaints are in the container's log.
  */
 export function containerMaster(socket: string, pid = 1): HaproxyMaster {
   return {
@@ -17,7 +17,7 @@ export function containerMaster(socket: string, pid = 1): HaproxyMaster {
       try {
         await askSocket(socket, 'reload', signal);
       } catch (error) {
-        // It executes itself anew and may drop the connection without an answer; whether it reloaded, its state tells.
+        // It executes itself anew and may drop the connection without an answer; whether it reloaded is read from its state.
         if (!(error instanceof HostError)) throw error;
       }
     },

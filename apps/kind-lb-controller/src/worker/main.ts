@@ -10,7 +10,7 @@ import type { WorkerAnswer } from './protocol.ts';
 import { runWorker } from './worker.ts';
 import { lockWorkers } from './worker-lock.ts';
 
-/** What container engines call a container's interface. */
+/** Name of a container's interface, set by the engine. */
 const interfaceName = 'eth0';
 const lockLimit = seconds(30);
 

@@ -1,11 +1,11 @@
 import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 
 /**
- * What the controller sends, as JSON on standard input, to the program `switchyard-lb-worker` inside a load balancer's
+ * Request of the controller, as JSON on standard input, to the program `switchyard-lb-worker` inside a load balancer's
  * container: a process that does it, answers and ends. The container's first process is HAProxy.
  */
 export type WorkerRequest =
-  /** Addresses, routes, HAProxy's configuration, kernel rules: whatever differs from the spec is changed. */
+  /** Makes addresses, routes, HAProxy's configuration and kernel rules match the spec. */
   | {
       readonly command: 'apply';
       readonly spec: LoadBalancerSpec;
@@ -15,7 +15,7 @@ export type WorkerRequest =
   /** Health has changed: only kernel rules, from the spec that was applied last and HAProxy's server states. */
   | { readonly command: 'followHealth' };
 
-/** What it answers, one JSON line on standard output; progress and trouble are on standard error. */
+/** Its answer, one JSON line on standard output; progress and trouble are on standard error. */
 export type WorkerAnswer =
   | { readonly status: 'applied' | 'unchanged' }
   | { readonly status: 'failed'; readonly reason: string; readonly message: string };

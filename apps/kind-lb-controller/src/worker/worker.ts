@@ -25,7 +25,7 @@ import type { WorkerAnswer, WorkerRequest } from './protocol.ts';
 /** The container that a worker works in. */
 export interface WorkerHost {
   readonly files: HaproxyFiles;
-  /** What was applied last is kept here. */
+  /** File of the last applied state. */
   readonly appliedFile: string;
   readonly program: string;
   readonly master: HaproxyMaster;
@@ -44,7 +44,7 @@ export interface WorkerHost {
 const masterLimit: Millis = seconds(10);
 
 /**
- * Does what is asked and says how that ended. Killed at any point, it leaves a load balancer that works, as before or as
+ * Carries out a request and returns the result. Killed at any point, it leaves a load balancer that works, as before or as
  * asked, and the next run completes. Only one at a time, see `lockWorkers`.
  */
 export async function runWorker(request: WorkerRequest, host: WorkerHost, signal: AbortSignal): Promise<WorkerAnswer> {
@@ -59,8 +59,9 @@ export async function runWorker(request: WorkerRequest, host: WorkerHost, signal
 }
 
 /**
- * Before anything is read or touched. Until HAProxy answers, what lies in the run directory may be an earlier run's, which
- * `switchyard-lb-haproxy` (packages/native) removes before it becomes HAProxy; and where no HAProxy is process 1, this is no container of ours but perhaps a machine.
+ * Waits for HAProxy before anything is read or changed. Until it answers, the run directory may hold files of an earlier run, which
+ * `switchyard-lb-haproxy` (packages/native) removes before it becomes HAProxy. Without HAProxy as process 1, this may be a machine
+ * instead of a load balancer's container.
  */
 async function waitForHaproxy({ master, clock }: WorkerHost, signal: AbortSignal): Promise<void> {
   if ((await waitForMaster(master, () => true, { clock, limit: masterLimit }, signal)) !== undefined) return;

@@ -1,7 +1,7 @@
 import type { V1Deployment, V1Node, V1Pod, V1Service } from '@kubernetes/client-node';
 import type { ClusterObjects } from '../read-cluster.ts';
 
-/** What differs from the plain example, as the API writes it. */
+/** Differences from the plain example, as the API writes them. */
 export interface ExampleChanges {
   readonly service?: object;
   readonly annotations?: Readonly<Record<string, string>>;

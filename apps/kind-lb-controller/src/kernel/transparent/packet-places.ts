@@ -9,7 +9,7 @@ export interface PacketPlaces {
   readonly ip: 'ip' | 'ip6';
   /**
    * The client's address in a key. nft 1.0 gives keys that rules fill 16 bytes, and the port needs four of them: of IPv6 addresses
-   * the first 32 bits are left out. They tell providers apart, not clients.
+   * the first 32 bits are left out. They identify providers, not clients.
    */
   readonly client: string;
   readonly wholeClient: string;
@@ -23,7 +23,7 @@ export interface PacketPlaces {
     /** Matches where these places are right: no IP options. */
     readonly guard: string;
   };
-  /** Matches errors that tell about a connection. */
+  /** Matches ICMP errors about a connection. */
   readonly errors: string;
   /** The same in all fragments of a packet. */
   readonly fragmentKey: string;

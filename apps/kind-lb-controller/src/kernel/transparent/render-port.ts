@@ -5,7 +5,7 @@ import { type PacketPlaces, packetPlaces } from './packet-places.ts';
 import { classId, elementsOf, nameOf, type Rendering } from './rendering.ts';
 import type { TransparentPort } from './transparent-port.ts';
 
-/** For how long a silent connection keeps its node, in seconds; then its hash decides. AWS' Network Load Balancer has the same. */
+/** Time that a silent connection keeps its node, in seconds; then its hash decides. AWS' Network Load Balancer has the same. */
 const idleSeconds: Readonly<Record<Protocol, number>> = { TCP: 350, UDP: 120, SCTP: 350 };
 const maxFlows = 131_072;
 

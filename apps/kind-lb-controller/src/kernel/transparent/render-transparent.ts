@@ -8,10 +8,10 @@ import type { TransparentPort } from './transparent-port.ts';
 
 /** Chains and maps as nft text, and by name: who loads them deletes the others. */
 export interface RenderedTransparent {
-  /** What stands between the table's braces. Maps that rules fill are declared only. */
+  /** Body of the table. Maps that rules fill are only declared. */
   readonly body: string;
   readonly chains: readonly string[];
-  /** Maps whose elements are in `body`: they are to be emptied before. */
+  /** Maps whose elements are in `body`; they must be emptied first. */
   readonly filledMaps: readonly string[];
   /** Maps that rules fill, with connections and what belongs to them: they keep what they hold. */
   readonly learntMaps: readonly string[];
@@ -51,7 +51,7 @@ export function renderTransparent(ports: readonly TransparentPort[], interfaceNa
   };
 }
 
-/** What is the same for all ports of one family. */
+/** Parts that are the same for all ports of one family. */
 interface Scene {
   readonly ipFamily: IpFamily;
   readonly places: PacketPlaces;

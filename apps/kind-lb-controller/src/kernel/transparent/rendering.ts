@@ -1,7 +1,7 @@
 import type { IpAddress } from '@switchyard/core';
 import type { TransparentPort } from './transparent-port.ts';
 
-/** What has been rendered so far, for those who render the parts. */
+/** The text rendered so far, to which each part is added. */
 export interface Rendering {
   /** How rules name nodes. */
   readonly numbers: ReadonlyMap<IpAddress, number>;

@@ -5,9 +5,9 @@ import type { RenderedTransparent } from './render-transparent.ts';
 /** The table, of the netdev family. */
 const transparentTable = 'switchyard-lb';
 
-/** What is in the kernel of it. */
+/** The table in the kernel. */
 export interface FoundTransparent {
-  /** Of what was loaded last; undefined for one that is not as we write it. */
+  /** Hash of the last loaded text; undefined for a foreign table. */
   readonly digest: string | undefined;
   readonly chains: readonly string[];
   readonly maps: readonly string[];
@@ -21,7 +21,7 @@ const format = 'v1';
 
 /**
  * Makes the table hold what was rendered, in one transaction: packets meet the old rules or the new ones. Connections that maps have
- * learnt stay. Undefined: there is to be no table. Returns whether anything had to be written. `runner` runs in the namespace.
+ * learnt stay. Undefined removes the table. Returns whether anything had to be written. `runner` runs in the namespace.
  */
 export async function loadTransparent(
   runner: CommandRunner,
