@@ -38,10 +38,10 @@ async function dumpTable(client: IptablesClient, table: TableName, signal: Abort
 }
 
 function printed(name: string, rules: readonly RuleText[]): readonly string[] {
-  return told(name, rules).map((rule) => `-A ${name} ${rule}\n`);
+  return shownRules(name, rules).map((rule) => `-A ${name} ${rule}\n`);
 }
 
-function told(name: string, rules: readonly RuleText[]): readonly RuleText[] {
+function shownRules(name: string, rules: readonly RuleText[]): readonly RuleText[] {
   if (name === chainNames.mark) return rules.map((rule) => rule.replace(/ \d+"$/, ' -"'));
   if (!isOurChain(name)) return rules.filter((rule) => isTarget(rule));
   if (!shared.has(name)) return rules;

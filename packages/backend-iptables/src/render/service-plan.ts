@@ -101,8 +101,8 @@ function commonFates(
   if (rest.some(({ decisions }) => decisions !== first.decisions && !isEqual(decisions, first.decisions))) {
     throw inexpressible(service, 'decides differently for frontends of one kind');
   }
-  const told = sourceClasses.filter((source) => source !== 'pod' || detector.kind !== 'none');
-  return new Map(told.map((source) => [source, first.decisions[source]]));
+  const known = sourceClasses.filter((source) => source !== 'pod' || detector.kind !== 'none');
+  return new Map(known.map((source) => [source, first.decisions[source]]));
 }
 
 function commonSources(service: ServiceForwarding, frontends: readonly Frontend[]): ServicePlan['allowedSources'] {

@@ -82,7 +82,7 @@ const end = (id: number, pid: number = stranger): Notice =>
     writer.attributeText(3, 'iptables');
   });
 
-/** Notes for a family, and what they made suspect. */
+/** Notes for a family, and the foreign changes that they noted. */
 class Bench {
   readonly foreign: string[] = [];
   readonly notes: RuleNotes;
@@ -157,10 +157,10 @@ describe('a change by somebody else', () => {
       'filter KUBE-FIREWALL',
     ],
     ['a table deleted', tableGone('filter'), 'table', 'table ip filter deleted', 'all of filter'],
-  ])('%s is told in words, with who did it, and makes the chain suspect', (_, message, kind, text, suspect) => {
+  ])('%s is reported in words, with its process, and notes the chain', (_, message, kind, text, noted) => {
     const bench = new Bench();
     bench.feed(stranger, message, end(1));
-    expect(bench.foreign).toEqual([suspect]);
+    expect(bench.foreign).toEqual([noted]);
     expect(bench.notes.take()).toEqual({ kind, changes: [text], process: { pid: stranger, name: 'iptables' } });
     expect(bench.notes.take()).toBeUndefined();
   });
@@ -204,14 +204,14 @@ describe('a change by somebody else', () => {
     expect(bench.notes.take()?.changes).toHaveLength(3);
   });
 
-  test('of thousands of chains makes their table suspect', () => {
+  test('of thousands of chains notes their table', () => {
     const bench = new Bench();
     const numbers = Array.from({ length: 5001 }, (_, index) => index);
     bench.feed(stranger, ...numbers.map((index) => chainGone(`KUBE-SVC-${base32(index)}`)), end(1));
     expect(bench.foreign).toEqual(['all of nat']);
   });
 
-  test('that was lost makes everything suspect', () => {
+  test('that was lost notes everything', () => {
     const bench = new Bench();
     bench.feed(stranger, ruleGone(svc));
     bench.notes.noteLoss();

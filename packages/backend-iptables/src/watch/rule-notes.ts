@@ -62,7 +62,7 @@ const subjects: ReadonlyMap<number, Subject> = new Map<number, Subject>([
 interface Transaction {
   readonly tally: DriftTally;
   /** Texts already counted: a flushed chain loses many rules and is reported once. */
-  readonly told: Set<string>;
+  readonly texts: Set<string>;
   readonly chains: Map<string, ChainRef>;
   /** Tables of which everything is concerned. */
   readonly tables: Set<TableName>;
@@ -113,14 +113,14 @@ export class RuleNotes implements NoticeReader {
     if (!isTable && !isOurChain(chain) && !(isRule && isOursAmongOthers(bytes, type, { chain, range }))) return;
     const transaction = (this.#open ??= {
       tally: new DriftTally(),
-      told: new Set(),
+      texts: new Set(),
       chains: new Map(),
       tables: new Set(),
     });
     const where = `table ${tableText(this.#options.ipFamily, table)}`;
     const text = isTable ? `${where} ${subject.text(chain)}` : `${subject.text(chain)} (${where})`;
-    if (!transaction.told.has(text)) transaction.tally.add(subject.kind, text);
-    transaction.told.add(text);
+    if (!transaction.texts.has(text)) transaction.tally.add(subject.kind, text);
+    transaction.texts.add(text);
     if (isTable || transaction.chains.size >= maxChains) transaction.tables.add(table);
     else transaction.chains.set(chainKey(table, chain), { table, name: chain });
   }

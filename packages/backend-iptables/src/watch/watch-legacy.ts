@@ -8,7 +8,7 @@ import type { ForeignChanges } from './rule-notes.ts';
 /** Maximum share of one core that looking takes. */
 const maxShare = 0.02;
 /** Maximum number of changes listed in a report; further ones are counted. */
-const maxTold = 5;
+const maxListed = 5;
 
 /** Interval and family of the looks. */
 export interface LegacyWatchOptions {
@@ -51,7 +51,7 @@ export async function watchLegacy(
 
 function wordsOf(differences: readonly ChainDifference[], ipFamily: IpFamily): readonly string[] {
   const words = differences
-    .slice(0, maxTold)
+    .slice(0, maxListed)
     .map(({ table, chain, what }) => `chain ${chain} ${what} (table ${tableText(ipFamily, table)})`);
   const more = differences.length - words.length;
   return more > 0 ? [...words, `and ${more} more`] : words;

@@ -92,7 +92,7 @@ export async function readChains(
   } else {
     for (const chain of ours) await listChain(reading, chain, found, signal);
   }
-  return ours.filter((chain) => takeOver(chain, found, state));
+  return ours.filter((chain) => updateState(chain, found, state));
 }
 
 async function listChain(
@@ -134,7 +134,7 @@ async function knownJumps(
 }
 
 /** Copies one chain into `state`. Returns false when `state` already has it so. */
-function takeOver({ table, name }: ChainRef, found: KernelState, state: KernelState): boolean {
+function updateState({ table, name }: ChainRef, found: KernelState, state: KernelState): boolean {
   const [hash, list] = [found.hashOf(table, name), found.list(table, name)];
   if (hash === state.hashOf(table, name) && isSameList(list, state.list(table, name))) return false;
   state.setHash(table, name, hash);
