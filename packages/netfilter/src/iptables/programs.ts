@@ -24,13 +24,13 @@ export async function findIptables(
   const { ipFamily, variant } = place;
   for (const command of [iptablesName(place), plainName(ipFamily)]) {
     const args = ['--version'];
-    const told = await ifInstalled(() => runner.run(command, args, { timeout, signal }));
-    if (told !== undefined && told.exitCode !== 0) {
-      throw commandFailed(`cannot ask ${command} for its version`, { file: command, args }, told);
+    const answer = await ifInstalled(() => runner.run(command, args, { timeout, signal }));
+    if (answer !== undefined && answer.exitCode !== 0) {
+      throw commandFailed(`cannot ask ${command} for its version`, { file: command, args }, answer);
     }
     // `iptables v1.8.9 (nf_tables)`; releases before 1.8 say no variant and are legacy.
-    if (told === undefined || told.stdout.includes('nf_tables') !== (variant === 'nft')) continue;
-    return { ipFamily, variant, command, version: /\bv(\d+(?:\.\d+)+)/.exec(told.stdout)?.[1] ?? '' };
+    if (answer === undefined || answer.stdout.includes('nf_tables') !== (variant === 'nft')) continue;
+    return { ipFamily, variant, command, version: /\bv(\d+(?:\.\d+)+)/.exec(answer.stdout)?.[1] ?? '' };
   }
   return undefined;
 }

@@ -1,7 +1,7 @@
 import type { Drift, DriftKind } from '@switchyard/core/engine';
 
 /** Maximum number of changes listed; further ones are counted. */
-const maxTold = 5;
+const maxListed = 5;
 
 /** From bad to worse. */
 const severity: readonly DriftKind[] = ['element', 'set', 'map', 'rule', 'program', 'chain', 'table', 'unknown'];
@@ -22,14 +22,14 @@ export class DriftTally {
   add(kind: DriftKind, text: string): void {
     const found = this.#of(kind);
     found.count++;
-    if (found.texts.length < maxTold) found.texts.push(text);
+    if (found.texts.length < maxListed) found.texts.push(text);
   }
 
   merge(other: DriftTally): void {
     for (const [kind, { count, texts }] of other.#kinds) {
       const found = this.#of(kind);
       found.count += count;
-      found.texts.push(...texts.slice(0, maxTold - found.texts.length));
+      found.texts.push(...texts.slice(0, maxListed - found.texts.length));
     }
   }
 
@@ -37,9 +37,9 @@ export class DriftTally {
   summary(): Pick<Drift, 'kind' | 'changes'> {
     const kinds = [...this.#kinds].toSorted(([left], [right]) => severity.indexOf(right) - severity.indexOf(left));
     const [worst = 'unknown'] = kinds[0] ?? [];
-    const told = worst === 'table' ? kinds.slice(0, 1) : kinds;
-    const changes = told.flatMap(([, { texts }]) => texts).slice(0, maxTold);
-    const more = told.reduce((sum, [, { count }]) => sum + count, 0) - changes.length;
+    const listed = worst === 'table' ? kinds.slice(0, 1) : kinds;
+    const changes = listed.flatMap(([, { texts }]) => texts).slice(0, maxListed);
+    const more = listed.reduce((sum, [, { count }]) => sum + count, 0) - changes.length;
     return { kind: worst, changes: more > 0 ? [...changes, `and ${more} more`] : changes };
   }
 
