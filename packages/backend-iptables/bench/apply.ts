@@ -63,7 +63,7 @@ function linesOf({ variant, services, ours, theirs, adoption }: Comparison): rea
 
 type Verdict = readonly [what: string, found: string, target: string, isReached: boolean];
 
-/** What this backend is meant to reach on a machine with 2 cores; only of the sizes that were measured. */
+/** Targets of this backend on a machine with 2 cores, for the measured sizes only. */
 function verdicts(all: readonly Comparison[]): readonly string[] {
   const at = (
     variant: IptablesVariant,

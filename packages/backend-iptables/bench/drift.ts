@@ -1,5 +1,5 @@
 /**
- * What it costs to notice and heal foreign changes, and to read counters. For each variant and size: the load with the watch beside
+ * Measures the cost of noticing and healing foreign changes, and of reading counters. For each variant and size: the load with the watch beside
  * it (which must report nothing), a reading of counters, a look at the tables, and heals from the report to the end of the apply.
  *
  *   node --conditions=@switchyard/source bench/drift.ts nft 1000

@@ -2,12 +2,12 @@ import type { Endpoint, ForwardingTable, ServiceForwarding } from '@switchyard/c
 import { chainNames, endpointChain, portNameOf, serviceChains } from '../src/render/names.ts';
 
 /**
- * What kube-proxy 1.36 hands to `iptables-restore --noflush --counters`, for the baseline of the bench: Services with a
+ * Input of kube-proxy 1.36 for `iptables-restore --noflush --counters`, for the baseline of the bench: Services with a
  * cluster IP and, perhaps, a NodePort, all policies `Cluster`; IPv4; pods told by a CIDR; localhost NodePorts on; no nfacct.
  *
  * Every sync holds *filter and *nat with all shared chains whole, KUBE-SERVICES with every Service in it; what may be left
  * out are the chains of Services that did not change (fact 44). Above 1,000 endpoints the comments of endpoints go; those of
- * cluster IPs stay (fact 45), and chains that nobody jumps to any more are removed at most once per syncPeriod, so a change
+ * cluster IPs stay (fact 45), and chains that no rule jumps to are removed at most once per syncPeriod, so a change
  * does not hold them.
  */
 export function kubeProxyContent(
@@ -126,7 +126,7 @@ function namesOf({ key, protocol, frontends }: ServiceForwarding): Names {
   };
 }
 
-/** What every sync holds of a Service. */
+/** Content of every sync for a Service. */
 function entriesOf(service: ServiceForwarding): readonly string[] {
   const { name, protocol, clusterIp, clusterChain, externalChain, nodePort } = namesOf(service);
   const entry = `-A ${servicesChain} ${clusterIp} -j ${clusterChain}`;
@@ -143,7 +143,7 @@ function chainsOf(service: ServiceForwarding): readonly string[] {
   return [...(nodePort === undefined ? [] : [externalChain]), clusterChain, ...endpoints];
 }
 
-/** What a sync holds of a Service that changed. */
+/** Content of a sync for a changed Service. */
 function rulesOf(service: ServiceForwarding, podCidr: string, isLarge: boolean): readonly string[] {
   const { name, protocol, clusterIp, clusterChain, externalChain, nodePort } = namesOf(service);
   const endpoints = service.endpoints.Cluster;

@@ -8,7 +8,7 @@ import type { Restore } from './recording-runner.ts';
 import { answer, type Place, type Pod, setStage } from './stage.ts';
 import { openTheirs } from './their-dataplane.ts';
 
-/** What was measured of one dataplane. Times in milliseconds, medians. */
+/** Measurements of one dataplane. Times in milliseconds, medians. */
 export interface Figures {
   /** Until the last Service answers; undefined: not within `patience`. */
   readonly load: number | undefined;

@@ -10,7 +10,7 @@ export interface Restore {
 
 /** A runner that notes what is restored. */
 export interface RecordingRunner extends CommandRunner {
-  /** What was restored since the last call. */
+  /** Restores since the last call. */
   taken(): readonly Restore[];
 }
 

@@ -63,8 +63,8 @@ const nodePort = (label: string, port: number, chain: string): readonly string[]
 ];
 
 /**
- * What kube-proxy 1.36 hands to `iptables-restore` for `kubeProxyCluster`, by table and chain, with its chain names and in its order
- * of words. Pods are told by 10.0.0.0/8; NodePorts answer on loopback; packets are counted; iptables has no `--random-fully`.
+ * Input of kube-proxy 1.36 for `iptables-restore` with `kubeProxyCluster`, by table and chain, with its chain names and in its order
+ * of words. Pods are in 10.0.0.0/8; NodePorts answer on loopback; packets are counted; iptables has no `--random-fully`.
  */
 export const kubeProxyRules: ReadonlyMap<string, readonly string[]> = new Map([
   ['filter KUBE-NODEPORTS', [`${note('ns2/svc2:p80 health check node port')} ${tcp} --dport 30000 -j ACCEPT`]],

@@ -1,7 +1,7 @@
 import type { ForwardingTable, IpFamily, PodDetector } from '@switchyard/core';
 import { type PortSpec, service, slice, tableOf, tableOptions } from '@switchyard/core/testing';
 
-/** What a rich table may differ in. */
+/** Options of a rich table. */
 export interface RichOptions {
   readonly ipFamily: IpFamily;
   /** Default: by a range of addresses. */

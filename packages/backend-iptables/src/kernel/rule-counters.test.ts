@@ -26,7 +26,7 @@ const fenced = entry('filter', 'KUBE-PROXY-FIREWALL', '-d 198.51.100.7/32 -p tcp
 class Bench {
   readonly clock = new ManualClock();
   readonly listed: string[] = [];
-  /** How long reading a chain takes. */
+  /** Duration of reading a chain. */
   cost = 0;
   kernel: readonly (readonly [OwnedEntry, number])[] = [];
   entries: readonly OwnedEntry[] = [];

@@ -12,7 +12,7 @@ import type { RenderedService } from './chains.ts';
 import { type RenderOptions, renderOptions } from './options.ts';
 import { renderService } from './render-service.ts';
 
-// The renderer turns whatever decisions it is given into rules, also those that no policy of today makes.
+// The renderer turns all decisions into rules, including those that no current policy makes.
 
 const endpoints = ['10.244.1.5', '10.244.2.5'].map((ip, index) => ({ ip, node: `n${index + 1}` }));
 const table = tableOf(
@@ -59,7 +59,7 @@ const deciding = (decisions: Frontend['decisions'], isInternal: boolean): Servic
 
 type Sender = keyof Frontend['decisions'];
 
-/** What the rules do with a sender's packet to the first frontend, in the words of `Decision`. */
+/** Decision of the rules for a sender's packet to the first frontend. */
 function outcomeOf({ chains, entries }: RenderedService, sender: Sender, first: Frontend): Decision {
   let masquerade = false;
   const walk = (name: string): string | undefined => {
@@ -76,7 +76,7 @@ function outcomeOf({ chains, entries }: RenderedService, sender: Sender, first: 
   const lead = own.find((entry) => entry.table === 'nat');
   const reached = lead === undefined ? undefined : walk(/-j (\S+)/.exec(lead.rule)?.[1] ?? '');
   if (reached !== undefined) return { kind: 'forward', to: reached.includes('SVC') ? 'Cluster' : 'Local', masquerade };
-  const refusal = own.find((entry) => entry.table === 'filter')?.rule ?? 'nobody refuses it';
+  const refusal = own.find((entry) => entry.table === 'filter')?.rule ?? 'no rule refuses it';
   return { kind: refusal.includes('REJECT') ? 'reject' : refusal.endsWith('DROP') ? 'drop' : expect.fail(refusal) };
 }
 

@@ -48,7 +48,7 @@ describe('chains that are written whole', () => {
       ],
     ],
     [
-      // Fact 76: what is marked, and what was let in before, passes whatever the policy of FORWARD is.
+      // Fact 76: what is marked, and what was let in before, passes regardless of the policy of FORWARD.
       'filter',
       'KUBE-FORWARD',
       {},

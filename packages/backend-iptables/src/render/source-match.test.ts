@@ -2,7 +2,7 @@ import { parseCidr, type PodDetector, type SourceClass } from '@switchyard/core'
 import { describe, expect, test } from 'vitest';
 import { matchesOf, matchOf, type SourceMatch } from './source-match.ts';
 
-/** A sender as the kernel sees it, and what it is where pods are told apart. */
+/** A sender as the kernel sees it, and its class where pods are distinguished. */
 const senders = [
   { name: 'a pod', isPod: true, isLocal: false, source: 'pod' },
   { name: 'a pod with an address of the node', isPod: true, isLocal: true, source: 'pod' },
@@ -28,7 +28,7 @@ const subsets: readonly (readonly SourceClass[])[] = [
   ['pod', 'node', 'outside'],
 ];
 
-/** What iptables would make of a match. */
+/** Evaluates a match as iptables does. */
 function holds(match: SourceMatch, sender: (typeof senders)[number]): boolean {
   return [match.address, match.incoming, match.type]
     .filter((text) => text !== '')

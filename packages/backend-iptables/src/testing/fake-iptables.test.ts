@@ -16,7 +16,7 @@ const restore = (fake: FakeIptables, text: string, variant = 'nft'): Promise<Com
 
 const table = (...lines: readonly string[]): string => `*nat\n${lines.join('\n')}\nCOMMIT\n`;
 
-// That all this is so is held against the real programs in test/privileged/fake.test.ts.
+// test/privileged/fake.test.ts compares all this with the real programs.
 describe('a restore', () => {
   test.each([
     { title: 'an unknown match', lines: ['-A A -m nonsense -j ACCEPT'], nft: 'line: 3', legacy: 'line: 3' },

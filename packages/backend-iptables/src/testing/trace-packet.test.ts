@@ -63,7 +63,7 @@ describe('a traced packet', () => {
       is: 'pass',
     },
     {
-      title: 'meets INPUT where the address is ours',
+      title: "passes INPUT where the address is the node's",
       lines: ['INPUT -j DROP'],
       from: 'pod',
       isLocal: true,

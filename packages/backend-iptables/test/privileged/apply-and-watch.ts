@@ -1,6 +1,6 @@
 /**
  * A process of its own for tests: applies rules in a network namespace (first argument) while it watches for foreign changes, lets
- * somebody else add a rule, and prints as JSON what was reported before and after.
+ * another process add a rule, and prints as JSON what was reported before and after.
  */
 import { type Drift } from '@switchyard/core/engine';
 import { millis, noopLogger, seconds, systemClock } from '@switchyard/core';

@@ -18,7 +18,7 @@ import { signal, variant } from './support.ts';
 
 const vip = { IPv4: '10.96.0.10', IPv6: 'fd00:10:96::10' };
 const isNft = variant === 'nft';
-/** Milliseconds. The kernel tells of the nft variant's changes; legacy tables are looked at, so often that it takes 2 % of a core. */
+/** Milliseconds. The kernel announces changes of the nft variant; legacy tables are polled at 2 % of a core. */
 const bound = isNft ? 1200 : 30_000;
 
 const key = (name: string): ServicePortKey => `shop/${name}:/TCP` as ServicePortKey;
@@ -40,7 +40,7 @@ beforeAll(async () => {
 });
 afterAll(() => lab[Symbol.asyncDispose]());
 
-/** One Service of both families behind the pod, and some that nobody asks. */
+/** One Service of both families behind the pod, and some without traffic. */
 function cluster(more = 20): readonly ClusterEvent[] {
   const { IPv4, IPv6 } = near.addresses;
   const others = Array.from({ length: more }, (_, index) => `shop/s${index}`);
@@ -74,7 +74,7 @@ function programOf(damage: string): string {
   return damage.startsWith('empty') ? 'iptables-nft-re' : 'iptables-nft';
 }
 
-/** What the damage is, how it is told by nft's notices, and by a look at legacy tables. */
+/** The damage, its report from nft's notices, and its report from a look at legacy tables. */
 type Damage = readonly [what: string, script: string, told: RegExp, found: RegExp];
 
 const changed = (chain: string, table = 'nat'): RegExp =>

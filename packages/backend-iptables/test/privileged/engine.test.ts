@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 afterEach(() => namespace[Symbol.asyncDispose]());
 
-/** A process with no memory. `onInput` is told what programs are given to read. */
+/** A process with no memory. `onInput` receives the input of programs. */
 async function open(randomFully = true, onInput: (text: string) => void = () => undefined): Promise<IptablesBackend> {
   const runner: CommandRunner = {
     run: (file, args, options) => {

@@ -41,7 +41,7 @@ export interface HealingOptions {
 
 /** A reconciler with our backends on a real kernel; damage is done by iptables. */
 export class Healing extends HealingRun {
-  /** What each restore was given, of ours and no others; no heartbeats. */
+  /** Input of each own restore, without heartbeats. */
   readonly restores: string[];
   readonly #runner: CommandRunner;
 
@@ -74,7 +74,7 @@ export class Healing extends HealingRun {
   }
 
   /**
-   * Runs iptables as somebody else, one command a line such as `-t nat -F`. A line that begins with `nft` is a command of its own;
+   * Runs iptables as another process, one command a line such as `-t nat -F`. A line that begins with `nft` is a command of its own;
    * `empty nat` leaves nothing of tables, by one restore.
    */
   async others(script: string, family: IpFamily = 'IPv4'): Promise<string> {

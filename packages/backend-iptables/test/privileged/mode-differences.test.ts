@@ -10,7 +10,7 @@ import { serviceChains } from '../../src/render/names.ts';
 import { hostOf } from './site-host.ts';
 import { signal, variant } from './support.ts';
 
-// What the iptables mode does and the nftables mode does not, and scenarios have no words for: docs/design/backends.md.
+// Differences of the iptables mode from the nftables mode that scenarios cannot express: docs/design/backends.md.
 
 const clusterIp = '10.96.0.10';
 const nodePort = 30_080;

@@ -17,7 +17,7 @@ import { nfacctNames } from '../../src/render/names.ts';
 import { hostOf } from './site-host.ts';
 import { signal, variant } from './support.ts';
 
-// What rules do to real packets where no scenario can look.
+// Effects of rules on real packets that no scenario can observe.
 
 const clusterIps: Readonly<Record<IpFamily, string>> = { IPv4: '10.96.0.10', IPv6: 'fd00:10:96::10' };
 const loopbackPort = 7777;

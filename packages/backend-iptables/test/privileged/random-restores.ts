@@ -65,7 +65,7 @@ function command({ table, ipFamily, declared }: Place, { one, random }: Dice): s
   const fitting = rulesOf(table, ipFamily).filter((one) => isForward(chain, one));
   const rule = random() < 0.06 ? one(wrongRules) : one(fitting);
   const kind = random();
-  // Of a chain that the same text has emptied, the nft variant still counts the old rules: nobody does this.
+  // Of a chain that the same text has emptied, the nft variant still counts the old rules: no program does this.
   if (kind < 0.6 || declared.includes(chain)) return `-A ${chain} ${rule}`;
   if (kind < 0.75) return `-I ${chain} ${one(['', '1 ', '2 ', '4 '])}${rule}`;
   if (kind < 0.87) return `-D ${chain} ${rule}`;

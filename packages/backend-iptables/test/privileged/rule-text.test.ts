@@ -13,7 +13,7 @@ import { kubeProxyCluster, kubeProxyRules } from '../kube-proxy-rules.ts';
 import { richTable, type RichOptions } from '../rich-table.ts';
 import { createNamespace, signal, type TestNamespace, variant } from './support.ts';
 
-// What is written is what is read: the texts we compare by are those that iptables prints, letter by letter.
+// Rendered rules equal what iptables prints, letter by letter: they are compared as text.
 
 let namespace: TestNamespace;
 
@@ -119,7 +119,7 @@ test("kube-proxy's rules for the same Services are read as ours, but for the com
   const unordered = new Set(shared.map(({ table, name }) => `${table} ${name}`));
   for (const name of theirs.keys()) {
     const [wanted, found] = [ours.get(name) ?? [], theirs.get(name) ?? []].map((rules) =>
-      // The order of Services is nobody's promise; that of the last rule is.
+      // The order of Services is not promised; the place of the last rule is.
       unordered.has(name) ? [...rules.slice(0, -1).toSorted(), ...rules.slice(-1)] : rules,
     );
     const asTheirs = wanted?.map((rule) => rule.replace('ns2/svc2 health check', 'ns2/svc2:p80 health check'));
@@ -174,7 +174,7 @@ function restoreText(chains: ReadonlyMap<string, readonly string[]>): string {
   return `${tables.flat().join('\n')}\n`;
 }
 
-/** What the kernel has, without chains of its own that are empty. */
+/** Rules of the kernel, without its empty built-in chains. */
 async function saved(client: IptablesClient): Promise<ReadonlyMap<string, readonly string[]>> {
   const chains = new Map<string, string[]>();
   for (const table of ['mangle', 'filter', 'nat'] as const) {

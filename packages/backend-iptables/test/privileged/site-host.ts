@@ -3,7 +3,7 @@ import { runnerIn, type Site } from '@switchyard/lab';
 import type { IptablesHost } from '../../src/index.ts';
 import { variant } from './support.ts';
 
-/** What a backend needs to program the node of a site. */
+/** Host of a backend that programs the node of a site. */
 export function hostOf({ node, lab }: Site): IptablesHost {
   return {
     runner: runnerIn(node, lab.folder),

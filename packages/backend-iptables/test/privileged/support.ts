@@ -64,7 +64,7 @@ export async function createNamespace(): Promise<TestNamespace> {
   return { name, path, lockFile, runner, run, [Symbol.asyncDispose]: dispose };
 }
 
-/** Namespaces are named after the process that made them; where that is gone, nobody wants them. */
+/** Namespaces are named after the process that made them; after its end they are leftovers. */
 async function removeLeftovers(): Promise<void> {
   const names = existsSync('/run/netns') ? readdirSync('/run/netns') : [];
   for (const name of names) {

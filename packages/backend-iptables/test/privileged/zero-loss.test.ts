@@ -159,7 +159,7 @@ describe(`no connection is lost, TCP or UDP, IPv4 or IPv6, iptables-${variant}`,
 
   test("when our first rules replace kube-proxy's, and kube-proxy's replace ours", async () => {
     await restore(kubeProxyJumps);
-    // What kube-proxy writes has no load-balancer IP here: the generator knows cluster IPs and NodePorts.
+    // kube-proxy's content has no load-balancer IP here: the generator knows cluster IPs and NodePorts.
     const theirs = kubeProxyContent(table('IPv4', ['near', 'far'], { hasVip: false }), podCidr);
     await restore(theirs);
     const common = requests(['IPv4']).filter(({ address }) => address !== vip.IPv4);
@@ -179,7 +179,7 @@ describe(`no connection is lost, TCP or UDP, IPv4 or IPv6, iptables-${variant}`,
     await agent.apply('near', 'far');
     const traffic = await during(async (count) => {
       for (let round = 0; round < 3 || count() < 500; round++) {
-        // An entry of a Service that nobody calls here.
+        // An entry of a Service without traffic here.
         await restore('*nat\n-A KUBE-SERVICES -d 10.96.9.9/32 -p tcp -m tcp --dport 80 -j KUBE-MARK-MASQ\nCOMMIT\n');
         expect(await (await Process.start()).apply('near', 'far')).toBeGreaterThan(0);
       }

@@ -8,7 +8,7 @@ const endpoint = fc
   .record({ node: fc.integer({ min: 1, max: 2 }), index: fc.nat(3) })
   .map(({ node, index }) => ({ ip: `10.244.${node}.${index}`, node: `n${node}` }));
 
-/** Services ask for the same few addresses, so that they lose them to each other. */
+/** Services request the same few addresses, so that they lose them to each other. */
 const service: fc.Arbitrary<SituationSpec> = fc.record({
   clusterIps: fc.nat(4).map((index) => [`10.96.0.${index + 10}`]),
   ports: fc.constantFrom(

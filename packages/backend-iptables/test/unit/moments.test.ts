@@ -29,7 +29,7 @@ const flows: readonly Flow[] = frontends.flatMap(([address, port]) =>
   })),
 );
 
-/** What becomes of every flow, one after another. */
+/** Outcome of every flow, one after another. */
 function verdicts(fake: FakeIptables): readonly TracedVerdict[] {
   return flows.map((flow) => tracePacket(fake, flow));
 }
@@ -50,7 +50,7 @@ function watch(fake: FakeIptables, look: () => void): void {
   };
 }
 
-/** Words for a packet that is answered though it is not before and not afterwards, or the other way round, or that nobody cares for. */
+/** Describes a packet whose outcome at a moment differs from both before and afterwards, or whose outcome is unspecified. */
 function faults(
   before: readonly TracedVerdict[],
   after: readonly TracedVerdict[],

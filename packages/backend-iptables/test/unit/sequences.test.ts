@@ -7,14 +7,14 @@ import { FakeIptables } from '../../src/testing/index.ts';
 import { anyTable as table } from './any-table.ts';
 import { Driven } from './support.ts';
 
-/** What happens between two tables, besides. */
+/** Further events between two tables. */
 type Event = 'nothing' | 'restart' | 'full' | 'flush' | 'foreign rules';
 const step = fc.record({
   table,
   event: fc.constantFrom<Event>('nothing', 'nothing', 'nothing', 'restart', 'full', 'flush', 'foreign rules'),
 });
 
-/** What the kubelet makes as well stays when nobody asks for it any more. */
+/** Rules that the kubelet makes too stay when they are no longer wanted. */
 function withoutKubelet(dump: string): string {
   return dump.replaceAll(/^.*KUBE-FIREWALL.*\n/gm, '');
 }

@@ -43,7 +43,7 @@ describe('restore', () => {
     answer: { exitCode: 4, stderr },
   });
 
-  test.each([2, 3, 4, 5])('the line that is named is told, COMMIT or not: %d', async (line) => {
+  test.each([2, 3, 4, 5])('the refused line is returned, COMMIT or not: %d', async (line) => {
     const result = await restored(
       nft,
       '*nat\n:A - [0:0]\nCOMMIT\n*filter\nCOMMIT\n',

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { parseRefusal, type RefusalKind } from './refusal.ts';
 
-/** What the programs really print. */
+/** Real output of the programs. */
 const texts: readonly (readonly [string, string, RefusalKind, number | undefined])[] = [
   [
     'nft, a chain to jump to that does not exist',
