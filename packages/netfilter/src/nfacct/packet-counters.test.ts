@@ -3,7 +3,7 @@ import { ScriptedSocket, type Scripted } from '@switchyard/native/testing';
 import { createPacketCounters, type PacketCounters } from './packet-counters.ts';
 
 const bytesOf = (hex: string): Uint8Array => Uint8Array.from(Buffer.from(hex.replaceAll(/\s/g, ''), 'hex'));
-/** The kernel's answer to what asks for one: an errno, 0 for success. */
+/** The kernel's answer to a request with NLM_F_ACK: an errno, 0 for success. */
 const answer = (errno: number): Uint8Array => {
   const code = (-errno >>> 0)
     .toString(16)

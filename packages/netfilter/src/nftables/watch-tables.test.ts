@@ -10,7 +10,7 @@ import type { NoticeReader } from './notices.ts';
 import { OwnChanges } from './own-changes.ts';
 import { watchTables } from './watch-tables.ts';
 
-/** A datagram that tells of one generation. */
+/** A datagram with one generation. */
 function generation(id: number): Uint8Array {
   const writer = new MessageWriter();
   writer.beginMessage({ type: 0x0a0f, flags: 0, sequence: 0 });
@@ -19,7 +19,7 @@ function generation(id: number): Uint8Array {
   return writer.bytes().slice();
 }
 
-/** Reports each message it is told of. */
+/** Reports each message. */
 class Noted implements NoticeReader {
   readonly #report = new DriftReport();
 

@@ -66,7 +66,7 @@ async function untilAnswered(family: IpFamily, port: number): Promise<void> {
   for (let round = 0; round < 100; round++) {
     if ((await send(family, port, 30_000 + round, 200)) === 'answered') return;
   }
-  throw new Error(`nobody answers on ${family} port ${port}`);
+  throw new Error(`no answer on ${family} port ${port}`);
 }
 
 async function send(family: IpFamily, port: number, sourcePort: number, timeout = 1500): Promise<string> {

@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import { createPacketCounters } from '../../src/index.ts';
 
-// What vitest.setup.unit.ts keeps from this machine. None of it would do harm if it came through.
+// Actions that vitest.setup.unit.ts blocks. None of them would do harm.
 
 test.each<[string, () => unknown, RegExp]>([
   [
