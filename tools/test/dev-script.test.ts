@@ -23,7 +23,7 @@ import { root } from '../workspace.ts';
 const realTools = ['sh', 'cat', 'cmp', 'cp', 'dirname', 'find', 'flock', 'mkdir', 'readlink', 'rm', 'uname'];
 
 const bpfFolder = 'packages/backend-ebpf';
-/** What the BPF programs are made of. */
+/** Sources of the BPF programs. */
 const bpfFiles = ['bpf/socket.bpf.c', 'tools/build-bpf.ts', 'src/render/layouts.ts'];
 
 interface Outcome {

@@ -31,7 +31,7 @@ interface VitestReport {
   }[];
 }
 
-/** Of what a failed test said, in lines: enough to know what went wrong when there is nothing but the end of the output. */
+/** Lines shown of a failed test's message: enough to see the fault at the end of the output. */
 const shownLines = 25;
 
 /**

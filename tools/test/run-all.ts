@@ -52,7 +52,7 @@ async function main(args: readonly string[]): Promise<void> {
   if (results.some((result) => result.failed > 0)) process.exitCode = 1;
 }
 
-/** Tests that were killed leave their labs behind; nobody owns them any more. */
+/** Killed tests leave labs without an owner behind. */
 async function endInterrupted(signal: NodeJS.Signals): Promise<void> {
   const down = ['--conditions=@switchyard/source', join(root, 'packages/lab/src/main.ts'), 'down', '--dead'];
   await execa('node', down, { cwd: root, reject: false, stdio: 'inherit' });

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { root } from '../../../workspace.ts';
 import { apiReport, entryPoints } from '../../api-report.ts';
 
-// A change of what a package exports shall be seen by whoever reviews it.
+// A change of a package's exports must be visible in review.
 
 const write = 'if the change is meant: tsc -b && node --conditions=@switchyard/source tools/packages/api-report.ts';
 let temporary = '';

@@ -7,7 +7,7 @@ import { runProgram } from '../../../debian/run-program.ts';
 import { root } from '../../../workspace.ts';
 import { packPackage, publicPackages } from '../../pack.ts';
 
-// The packages as somebody has them who installed them from npm: outside of this checkout, without its sources.
+// The packages as installed from npm: outside of this checkout, without its sources.
 
 const signal = AbortSignal.timeout(500_000);
 const tsc = join(root, 'node_modules/.bin/tsc');

@@ -8,7 +8,7 @@ import { runProgram } from '../../../debian/run-program.ts';
 import { root } from '../../../workspace.ts';
 import { packPackage, type Pack, publicPackages } from '../../pack.ts';
 
-// What others would get from npm. Made of what `tsc -b` has built.
+// The packages as npm would deliver them, made from the output of `tsc -b`.
 
 const signal = AbortSignal.timeout(300_000);
 const packages = publicPackages();
