@@ -124,10 +124,10 @@ test('a load balancer of a cluster that nobody serves here yet, or somebody else
   desk.observe('a', [lbService('default/one')]);
   expect(desk.grantOf(idOf('a', 'one'))?.addresses).toEqual(['172.18.255.2']);
   desk.observe('b', [lbService('default/two')]);
-  expect(desk.grantOf(idOf('b', 'two'))).toBeUndefined(); // nobody has told what runs there
+  expect(desk.grantOf(idOf('b', 'two'))).toBeUndefined(); // its running load balancers are unknown
   desk.adopt('b', [running]);
   expect(desk.grantOf(idOf('b', 'two'))?.addresses).toEqual(['172.18.255.1']);
-  // Whoever serves it next has removed that one.
+  // The next controller has removed that one.
   desk.leave('b');
   source = { ...pool, held: [] };
   await clock.advance(1);

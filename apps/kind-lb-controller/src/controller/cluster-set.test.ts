@@ -19,7 +19,7 @@ let log: MemoryLogger;
 let set: ClusterSet;
 /** `+name port` when serving begins, `-name port` when it has ended, `gone name`. */
 let seen: string[];
-/** How long stopping takes. */
+/** Duration of stopping. */
 let windingUp: number;
 let failure: Error | undefined;
 

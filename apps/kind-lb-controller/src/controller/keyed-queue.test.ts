@@ -12,7 +12,7 @@ let running: Promise<void>;
 let seen: string[];
 /** Runs in flight, to be ended by the test. */
 let open: Map<string, (outcome: RunOutcome) => void>;
-/** What a run of a key is, unless the test ends it. */
+/** Outcome of a run of a key, unless the test ends it. */
 let outcomes: Map<string, RunOutcome>;
 
 const end = async (key: string, status: RunOutcome['status'] = 'done'): Promise<void> => {

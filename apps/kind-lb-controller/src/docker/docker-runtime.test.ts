@@ -23,7 +23,7 @@ interface Fixture extends AsyncDisposable {
   readonly runtime: DockerRuntime;
   readonly engine: FakeEngine;
   readonly disturbed: unknown[];
-  /** What was done to containers. */
+  /** Actions on containers. */
   actions(): readonly string[];
 }
 

@@ -18,14 +18,14 @@ interface Fixture extends AsyncDisposable {
   readonly clock: ManualClock;
   readonly log: MemoryLogger;
   readonly changes: TargetChange[];
-  /** What following says each time it is asked for, and how often it was. */
+  /** Answer of each call, and the number of calls. */
   readonly answers: (string | undefined)[];
   count: number;
 }
 
 interface FixtureOptions {
   readonly followsTargets?: boolean;
-  /** What the log is before it goes on with the first parameter: streams that end. */
+  /** Streams that end before the log continues with the first parameter. */
   readonly streams?: readonly string[];
 }
 

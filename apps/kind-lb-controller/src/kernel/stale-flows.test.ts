@@ -35,7 +35,7 @@ function flow(destination: string, answeredBy: string): TrackedFlow {
   };
 }
 
-/** The connection tracking in memory; `late` flows enter it while somebody waits. */
+/** The connection tracking in memory; `late` flows enter it during a wait. */
 function scene(flows: readonly TrackedFlow[], late: readonly TrackedFlow[] = []) {
   let present = [...flows];
   const flowTable: FlowTable = {

@@ -20,9 +20,9 @@ test.each([
     draining: 'node1',
     forNew: 'node1',
     forOld: 'node1',
-    rule: 'what drains serves when nobody else is UP',
+    rule: 'a draining target serves when no other is UP',
   },
-  { up: '', draining: undefined, forNew: '', forOld: '', rule: 'nobody serves when nobody is UP' },
+  { up: '', draining: undefined, forNew: '', forOld: '', rule: 'no target serves when none is UP' },
 ])('$rule', ({ up, draining, forNew, forOld }) => {
   const health: TargetHealth = { isUp: (_, { name }) => up.split(' ').includes(name) };
   const targets = nodeTargets(30053, draining === undefined ? {} : { draining });

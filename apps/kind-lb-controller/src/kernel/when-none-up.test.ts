@@ -9,7 +9,7 @@ import { exampleSpec, lastUpProfile, nodeTargets, portSpec } from '../testing/ex
 import { targetHealth } from '../haproxy/haproxy-health.ts';
 import { backendsOf } from '../haproxy/haproxy-servers.ts';
 
-/** HAProxy's answer while these servers are UP, as `node1`, or `node1:last` in a second backend; those that nobody asks always are. */
+/** HAProxy's answer while these servers are UP, as `node1`, or `node1:last` in a second backend; unchecked ones always are. */
 function dumpOf(spec: LoadBalancerSpec, up: readonly string[]): string {
   const lines = backendsOf(spec).flatMap(({ name, isLast, servers }) =>
     servers.map((server) => {

@@ -145,7 +145,7 @@ test('whatever the cluster is like, specs can be run', () => {
     fc.property(anyCluster, (input) => {
       const specs = specsOf(input);
       const places = specs.flatMap(placesOf).map((place) => place.slice(0, place.lastIndexOf(' ')));
-      expect(new Set(places).size).toBe(places.length); // nobody listens twice
+      expect(new Set(places).size).toBe(places.length); // no place is used twice
       const all = specs.flatMap(({ addresses }) => addresses);
       if (input.source.kind === 'pool') expect(new Set(all).size).toBe(all.length);
       const reserved: readonly IpAddress[] = input.source.kind === 'pool' ? (input.source.reserved ?? []) : [];

@@ -41,7 +41,7 @@ function fakeHost(clock: Clock = systemClock): { host: WorkerHost; done: string[
   return { host, done };
 }
 
-/** What the real master answers to `show proc`, as this process. */
+/** Answers `show proc` like the real master, with the given pid. */
 function listenAsMaster(pid: number): Disposable {
   const table = `#<PID>          <type>          <reloads>       <uptime>        <version>\n${pid} master 0 0d00h00m01s 2.6.12\n# workers\n9 worker 0 0d00h00m01s 2.6.12\n`;
   const server = createServer({ allowHalfOpen: true }, (socket) => socket.on('data', () => socket.end(table)));

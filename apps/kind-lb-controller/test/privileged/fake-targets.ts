@@ -5,7 +5,7 @@
 import { createServer as createHttpServer, request } from 'node:http';
 import { createServer } from 'node:net';
 
-/** What can be asked of it. */
+/** Control of the fake targets. */
 export type TargetsRequest =
   | { readonly kind: 'health'; readonly address: string; readonly status: number; readonly weight?: number }
   /** Open-loop requests, answered by how often each node answered; `lost` counts the others. */

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { millis, systemClock } from '@switchyard/core';
 import type { TargetsRequest } from './fake-targets.ts';
 
-/** How often each node answered; `lost`: nobody did. */
+/** Number of answers per node; `lost`: unanswered requests. */
 export type Tally = Readonly<Record<string, number>>;
 
 /** A namespace with only a loopback interface, played nodes 127.0.0.11 and 127.0.0.12 in it, and a folder for a HAProxy. */

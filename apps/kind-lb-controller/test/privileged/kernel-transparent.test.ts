@@ -48,7 +48,7 @@ function direct({ nodes = kernel.lab.nodes, draining, changes = {} }: DirectOpti
   return specWith(ports, { path: 'transparent', ...changes });
 }
 
-/** What a node's proxy does for a load-balancer IP of mode VIP: it answers for it. Counts errors about connections. */
+/** Acts as a node's proxy for a load-balancer IP of mode VIP: answers for it. Counts errors about connections. */
 function answerForVip(node: LabNode): Promise<string> {
   const redirect = (family: IpFamily): string =>
     `${family === 'IPv4' ? 'ip' : 'ip6'} daddr ${vip[family]} meta l4proto { tcp, udp } th dport ${port} redirect to :${echoPort}`;

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EndpointText, rawSlice } from '../../src/testing/plan-input.ts';
 import { createLoadBalancerLab, type LoadBalancerLab, localService, ports, waitUntil } from './load-balancer-lab.ts';
 
-// What a plan says about EndpointSlices, in packets: Services without NodePorts reach pods, and nodes are drained before any
+// Plans for EndpointSlices, tested with packets: Services without NodePorts reach pods, and nodes are drained before any
 // check fails. Slices and Nodes are written by hand; checks are always answered with 200.
 const signal = AbortSignal.timeout(110_000);
 const podPort = 8080;

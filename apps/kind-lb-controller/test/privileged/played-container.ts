@@ -15,13 +15,13 @@ export interface PlayedContainer extends AsyncDisposable {
   readonly host: HaproxyNamespace;
   /** Runs the worker as `docker exec --user 0` would: root, with no right but NET_ADMIN. */
   work(request: WorkerRequest): Promise<WorkerAnswer>;
-  /** Starts the worker and kills it after so many milliseconds, unless it has ended. */
+  /** Starts the worker and kills it after the given milliseconds, unless it has ended. */
   workUntilKilled(request: WorkerRequest, time: number): Promise<void>;
   /** Ends all its processes and starts HAProxy again; the network begins anew too, as with a real engine. */
   restart(): Promise<void>;
   /** Sends a signal to its first process, as the engine does to stop it. */
   signal(name: NodeJS.Signals): void;
-  /** What HAProxy wrote. */
+  /** Output of HAProxy. */
   log(): string;
 }
 

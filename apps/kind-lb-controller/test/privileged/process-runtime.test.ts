@@ -97,7 +97,7 @@ describe('ensure', () => {
     expect(configurations).toBe(1);
     expect(await ensure(...good)).toEqual(good.map(() => 'unchanged'));
     expect(configurations).toBe(1);
-    const bad = spec(40, { addresses: [] }); // so nobody puts it on the interface, and HAProxy cannot bind it
+    const bad = spec(40, { addresses: [] }); // not added to the interface, so HAProxy cannot bind it
     expect(await ensure(spec(41), bad, spec(42))).toEqual(['applied', 'HAProxyRejected', 'applied']);
     expect(await host.get(url(30), 4)).toEqual({ [nodes[0]]: 2, [nodes[1]]: 2 });
     expect(await host.get(url(42), 4)).toEqual({ [nodes[0]]: 2, [nodes[1]]: 2 });
@@ -123,7 +123,7 @@ describe('ensure', () => {
   test('gives up what an earlier runtime left where that cannot run any more', async () => {
     await ensure(spec(1), spec(2));
     await runtime[Symbol.asyncDispose]();
-    const stale = [3, 4].map((number) => spec(number, { addresses: [] })); // nobody puts them on the interface
+    const stale = [3, 4].map((number) => spec(number, { addresses: [] })); // not added to the interface
     mkdirSync(`${host.folder}/run`, { recursive: true });
     await writeSpecs(`${host.folder}/run/specs.json`, stale);
     runtime = await open();
@@ -202,7 +202,7 @@ describe('while no node is UP', () => {
     await ensure(spec(1, { profile: lastUp }));
     await pause(600); // one good check each: only who was seen UP is a last resort
     const load = host.load(url(1), { count: 400, gap: 4 });
-    await become(nodes[0], 503); // nobody is UP now
+    await become(nodes[0], 503); // no target is UP now
     await pause(300);
     await become(nodes[1], 200);
     const { [nodes[0]]: old = 0, [nodes[1]]: young = 0, lost } = await load;

@@ -11,7 +11,7 @@ import type { LoadBalancerSpec } from '../../src/spec/load-balancer-spec.ts';
 import { exampleSpec } from '../../src/testing/example-specs.ts';
 import { createHaproxyNamespace, type HaproxyNamespace, nodes } from './haproxy-namespace.ts';
 
-// Every profile at once in the real HAProxy, with pauses shrunk so that nodes are asked every 300 ms.
+// Every profile at once in the real HAProxy, with pauses shrunk so that nodes are checked every 300 ms.
 const interval = 300;
 /** HAProxy, the pipe of its log, and two cores that others use too. */
 const slack = 150;
@@ -75,7 +75,7 @@ function specOf(profile: HealthProfile, index: number): LoadBalancerSpec {
 
 const pause = (time: number): Promise<void> => systemClock.sleep(millis(time), signal);
 
-/** How long after the change of a node's health each load balancer followed, by profile; the slowest may take `most`. */
+/** Time from the change of a node's health until each load balancer followed, by profile; the slowest may take `most`. */
 async function followed(status: number, most: number): Promise<ReadonlyMap<string, number>> {
   changes.length = 0;
   const from = systemClock.now();

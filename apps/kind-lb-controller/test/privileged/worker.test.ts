@@ -35,7 +35,7 @@ function apply(
   });
   return { command: 'apply', spec, isPublished };
 }
-/** Whether nobody answers on port 80. Where the address is not there either, nothing says so: the wait is short. */
+/** Whether port 80 is unanswered. Without the address there is no error either, so the wait is short. */
 const isSilent = async (): Promise<boolean> =>
   (await container.host.load(`http://${address}/`, { count: 1, gap: 1, timeout: 300 }))['lost'] === 1;
 const get = (port: number, host: string = address): Promise<unknown> =>
@@ -66,7 +66,7 @@ test('requests that overlap are done one after the other', async () => {
 
 test('what HAProxy refuses is answered with its words, and what ran runs on', async () => {
   const request = apply([80]);
-  const spec = { ...request.spec, addresses: [] }; // nobody puts it on eth0 any more ...
+  const spec = { ...request.spec, addresses: [] }; // no longer added to eth0 ...
   const ports = spec.ports.map((port) => ({ ...port, addresses: [parseIp('192.0.2.9')] })); // ... nor this one, ever
   const answer = await container.work({ ...request, spec: { ...spec, ports } });
   expect(answer).toMatchObject({ status: 'failed', reason: 'HAProxyRejected' });
@@ -106,7 +106,7 @@ test('kernel rules follow the health that HAProxy sees', async () => {
   expect(nodes.filter((node) => rules().includes(node))).toEqual([nodes[1]]);
   expect(await container.work({ command: 'followHealth' })).toEqual({ status: 'unchanged' });
   await container.host.setHealth(nodes[1], 503);
-  await until('nobody UP', () => container.log().includes('Server kind:default:web:check:ipv4/node2 is DOWN'));
+  await until('no target UP', () => container.log().includes('Server kind:default:web:check:ipv4/node2 is DOWN'));
   expect(await container.work({ command: 'followHealth' })).toEqual({ status: 'applied' });
   expect(nodes.filter((node) => rules().includes(node))).toEqual([]);
   const { spec, ...request } = apply([53], false, 'UDP');

@@ -35,7 +35,7 @@ export class ControllerBench implements AsyncDisposable {
   readonly server: ApiServer;
   readonly api: ObjectClient;
   readonly url: string;
-  /** What runs outlives controllers, as containers do. */
+  /** Load balancers outlive controllers, as containers do. */
   readonly runtime: MemoryRuntime;
   readonly #stack: AsyncDisposableStack;
   #count = 0;
@@ -139,7 +139,7 @@ export class ControllerBench implements AsyncDisposable {
     return (await this.eventsOf(name)).map((text) => text.split(/[ :]/)[1] ?? '');
   }
 
-  /** Waits until a Service is served as asked for. */
+  /** Waits until a Service is served as specified. */
   async served(name: string): Promise<void> {
     await eventually(async () => expect(await this.readyOf(name)).toBe('True Serving'));
   }

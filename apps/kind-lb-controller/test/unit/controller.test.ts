@@ -346,7 +346,7 @@ test('looking at everything again writes nothing where nothing has changed', asy
   disturbances.tell('all');
   await eventually(() => expect(asked).toBeGreaterThan(0));
   await bench.create('default/other');
-  // That one must write, so the fault is there; it comes after the first one.
+  // The last one must write, so the fault occurs; it follows the first one.
   await eventually(() => expect(log.transitions.filter((line) => line.startsWith('warn'))).not.toEqual([]));
   const complaints = log.lines.filter(({ level }) => level === 'warn').map(({ fields }) => fields['service']);
   expect(new Set(complaints)).toEqual(new Set(['default/other']));

@@ -76,7 +76,7 @@ describe('whether anything has to be loaded', () => {
     { what: 'something else is there', found: { ...found, digest: '1' }, wanted, is: false },
     { what: 'the chain of the interface is gone', found: { ...found, chains: ['send4'] }, wanted, is: false },
     { what: 'there is no table', found: undefined, wanted, is: false },
-    { what: 'a table is there that nobody wants', found, wanted: undefined, is: false },
+    { what: 'an unwanted table is there', found, wanted: undefined, is: false },
     { what: 'nothing is there, nothing is wanted', found: undefined, wanted: undefined, is: true },
   ])('$what: $is', (row) => {
     expect(isLoaded(row.found, row.wanted)).toBe(row.is);

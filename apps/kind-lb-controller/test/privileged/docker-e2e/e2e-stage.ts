@@ -41,7 +41,7 @@ export interface E2eStage extends AsyncDisposable {
   startController(flags?: readonly string[]): LabProcess;
   /** Names of the load balancers' containers that run. */
   running(): Promise<readonly string[]>;
-  /** Of all containers of load balancers, whatever their state. */
+  /** Of all containers of load balancers in any state. */
   all(): Promise<readonly string[]>;
   docker(...args: readonly string[]): Promise<string>;
 }

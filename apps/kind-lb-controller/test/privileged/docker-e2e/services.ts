@@ -64,12 +64,12 @@ export async function patch(api: ObjectClient, name: string, body: Readonly<Reco
   await api.patch(apiResources.services, { namespace: 'default', name }, { kind: 'merge', body }, signal);
 }
 
-/** Asks for its deletion. */
+/** Requests its deletion. */
 export async function removeService(api: ObjectClient, name: string): Promise<void> {
   await api.delete(apiResources.services, { namespace: 'default', name }, {}, signal);
 }
 
-/** Asks for its deletion and waits until it is gone, so that its finalizer was taken off. */
+/** Requests its deletion and waits for it, which requires the removal of its finalizer. */
 export async function deleteService(api: ObjectClient, name: string): Promise<void> {
   await removeService(api, name);
   await expect.poll(() => exists(api, name), { timeout: 30_000, interval: 100 }).toBe(false);

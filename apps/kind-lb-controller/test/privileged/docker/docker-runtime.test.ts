@@ -55,7 +55,7 @@ async function containers(): Promise<readonly string[]> {
   return names.split('\n').filter(Boolean).sort();
 }
 
-/** What `ensure` leads to again once its end was told. */
+/** Result of `ensure` after the end of the container was reported. */
 async function untilDisturbed(spec: LoadBalancerSpec, act: () => Promise<unknown>): Promise<void> {
   const before = one.disturbed.length;
   await act();
@@ -315,7 +315,7 @@ describe('a load balancer that is removed', () => {
 test('the transparent path leaves clients their address, over the bridge of a real engine, with the rights a container has', async () => {
   const direct = { ...siteSpec('direct', 71, [{ port: 80, targetPort: 80 }]), path: 'transparent' } as const;
   for (const node of site.lab.nodes) {
-    // What the node's proxy does for a load-balancer IP of mode VIP.
+    // As the node's proxy does for a load-balancer IP of mode VIP.
     const rules = direct.addresses.map(
       (address) => `${address.includes(':') ? 'ip6' : 'ip'} daddr ${address} tcp dport 80 redirect to :30080`,
     );
