@@ -3,6 +3,7 @@ import { UsageError } from '@switchyard/core';
 import {
   MessageWriter,
   NativeError,
+  NetlinkAsker,
   type NetlinkOptions,
   type NetlinkSocket,
   NLM_F,
@@ -52,8 +53,6 @@ const accounting = {
 
 /** The kernel keeps 32 bytes for a name, a NUL among them. */
 const maxNameLength = 31;
-/** The sequence number of every request: a socket has one conversation. */
-const sequence = 1;
 const { EBUSY, EEXIST, EINVAL, ENOENT, EPERM } = constants.errno;
 const bufferLength = 1 << 16;
 
@@ -80,11 +79,11 @@ export function createPacketCounters({ netns, open = openNetlinkSocket }: Packet
   };
 }
 
-function request(type: number, flags: number, name?: string): Uint8Array {
+function request(type: number, flags: number, name: string): Uint8Array {
   const writer = new MessageWriter();
-  writer.beginMessage({ type: (accounting.subsystem << 8) | type, flags: NLM_F.REQUEST | flags, sequence });
+  writer.beginMessage({ type: (accounting.subsystem << 8) | type, flags: NLM_F.REQUEST | flags, sequence: 1 });
   writer.netfilterHeader(0, 0);
-  if (name !== undefined) writer.attributeText(accounting.name, name);
+  writer.attributeText(accounting.name, name);
   writer.endMessage();
   return writer.bytes();
 }
@@ -103,25 +102,23 @@ function ask(connect: () => NetlinkSocket, message: Uint8Array): number {
 
 function readAll(connect: () => NetlinkSocket): ReadonlyMap<string, PacketCount> {
   using socket = connect();
-  socket.send(request(accounting.get, NLM_F.DUMP));
-  const buffer = new Uint8Array(bufferLength);
-  const counts = new Map<string, PacketCount>();
-  for (let length = socket.receive(buffer); length !== undefined; length = socket.receive(buffer)) {
-    for (const message of readMessages(buffer.subarray(0, length))) {
-      if (message.sequence !== sequence) continue;
-      if (message.type === NLMSG.ERROR || message.type === NLMSG.DONE) {
-        const errno = readErrno(buffer, message.start);
-        if (errno !== 0) throw refusal('cannot read the packet counters', errno);
-        return counts;
-      }
-      const { name, ...count } = readCounter(buffer, message.start, message.end);
-      counts.set(name, count);
-    }
+  const attempt = 'cannot read the packet counters';
+  const asker = new NetlinkAsker(socket, { attempt, code: 'nfacct' });
+  const type = (accounting.subsystem << 8) | accounting.get;
+  try {
+    return new Map(
+      asker.dump(
+        type,
+        (writer) => writer.netfilterHeader(0, 0),
+        (bytes, { start, end }) => readCounter(bytes, start, end),
+      ),
+    );
+  } catch (error) {
+    throw error instanceof NativeError ? refusal(attempt, error.errno) : error;
   }
-  return counts;
 }
 
-function readCounter(bytes: Uint8Array, start: number, end: number): PacketCount & { readonly name: string } {
+function readCounter(bytes: Uint8Array, start: number, end: number): readonly [name: string, count: PacketCount] {
   let name = '';
   let packets = 0;
   let count = 0;
@@ -130,7 +127,7 @@ function readCounter(bytes: Uint8Array, start: number, end: number): PacketCount
     else if (attribute.type === accounting.packets) packets = Number(readUint64be(bytes, attribute.start));
     else if (attribute.type === accounting.bytes) count = Number(readUint64be(bytes, attribute.start));
   }
-  return { name, packets, bytes: count };
+  return [name, { packets, bytes: count }];
 }
 
 function refusal(attempt: string, errno: number): NativeError {
