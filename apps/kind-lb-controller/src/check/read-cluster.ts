@@ -1,3 +1,4 @@
+import { text } from 'node:stream/consumers';
 import type { V1Deployment, V1Node, V1Pod, V1Service } from '@kubernetes/client-node';
 import { ApiServerError, ConfigError } from '@switchyard/core';
 import type { ApiClient } from '@switchyard/core/kubernetes';
@@ -79,11 +80,7 @@ async function readAll<T>(
 function readJson<T>(client: ApiClient, path: string, query: URLSearchParams, signal: AbortSignal): Promise<T> {
   return client.get(
     { path, query },
-    async (body) => {
-      const chunks: Buffer[] = [];
-      for await (const chunk of body.chunks()) chunks.push(chunk);
-      return JSON.parse(Buffer.concat(chunks).toString()) as T; // the path that was asked says what it is
-    },
+    async (body) => JSON.parse(await text(body.chunks())) as T, // the path says what it is
     signal,
   );
 }

@@ -1,3 +1,4 @@
+import { text } from 'node:stream/consumers';
 import { messageOf, millis, seconds, systemClock } from '@switchyard/core';
 import { createCommandRunner, createJsonLogger, runApp } from '@switchyard/host';
 import { newInterfaceAddresses } from '../kernel/interface-addresses.ts';
@@ -20,7 +21,7 @@ async function work(signal: AbortSignal): Promise<WorkerAnswer> {
   const runner = createCommandRunner();
   const where = { runner, netns: undefined, interfaceName, clock: systemClock };
   try {
-    const request = parseRequest(await standardInput());
+    const request = parseRequest(await text(process.stdin));
     await using _ = await lockWorkers('switchyard-lb-worker', { clock: systemClock, limit: lockLimit }, signal);
     const host = {
       files: containerFiles,
@@ -43,12 +44,6 @@ async function work(signal: AbortSignal): Promise<WorkerAnswer> {
     log.error('the worker failed', { error });
     return { status: 'failed', reason: 'WorkerFailed', message: messageOf(error).replaceAll(/\s*\n\s*/g, ' | ') };
   }
-}
-
-async function standardInput(): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 await runApp({
