@@ -1,6 +1,7 @@
 import type { V1LoadBalancerIngress } from '@kubernetes/client-node';
 import type { IpAddress, Port, Protocol, ServiceRecord } from '@switchyard/core';
 import { effectiveProfileText } from '../health-profile/profile-text.ts';
+import { checkPortOf } from '../plan/plan-service.ts';
 import { excludedNodesText, type Problem, problemPort, problemText } from '../plan/problem.ts';
 import type { PlannedState, ServicePlan } from '../plan/service-plan.ts';
 import { isFastDrained } from '../plan/settings.ts';
@@ -33,7 +34,7 @@ export function runningStatus(
   const problems = plan.problems.map((problem) => problemText(problem, spec.id.cluster));
   const text = [
     ...(unmet === undefined ? [] : problems),
-    `${spec.profile.name}: ${effectiveProfileText(spec.profile, checkedPort(record))}`,
+    `${spec.profile.name}: ${effectiveProfileText(spec.profile, checkPortOf(record, settings) ?? spec.profile.clusterPort)}`,
     ...(isFastDrained(record, settings) ? ['fast drain: nodes are out as soon as their endpoints terminate'] : []),
     place.where,
     ...(place.published.length === 0 ? [] : [`published ${place.published.join(', ')}`]),
@@ -144,12 +145,6 @@ function portError(
     return of?.port === place.port && of.protocol === place.protocol && isHere;
   });
   return problem === undefined ? undefined : `${errorPrefix}${capitalised(problem.kind)}`;
-}
-
-function checkedPort(record: ServiceRecord): Parameters<typeof effectiveProfileText>[1] {
-  const { externalTrafficPolicy, healthCheckNodePort } = record;
-  const isLocal = externalTrafficPolicy === 'Local' && healthCheckNodePort !== undefined;
-  return isLocal ? { kind: 'local', port: healthCheckNodePort } : { kind: 'cluster' };
 }
 
 function capitalised(text: string): string {

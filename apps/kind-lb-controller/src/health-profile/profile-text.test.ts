@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { healthProfile } from './health-profiles.ts';
 import { durationText, effectiveProfileText, rangeText } from './profile-text.ts';
 
-const local = { kind: 'local', port: parsePort(31_234) } as const;
+const local = parsePort(31_234);
 
 test.each([
   [
@@ -38,7 +38,8 @@ test.each([
 });
 
 test('effectiveProfileText of a Cluster Service names the port of the proxy’s own health', () => {
-  const text = effectiveProfileText(healthProfile('cloud-provider-kind'), { kind: 'cluster' });
+  const profile = healthProfile('cloud-provider-kind');
+  const text = effectiveProfileText(profile, profile.clusterPort);
   expect(text).toMatch(/^HTTP GET :10256\/healthz every 5 s/);
 });
 

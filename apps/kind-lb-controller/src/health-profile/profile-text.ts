@@ -2,16 +2,12 @@ import type { Millis, Port } from '@switchyard/core';
 import { takenOutAfter } from '@switchyard/loss';
 import type { HealthProfile } from '../spec/health-profile.ts';
 
-/** Port of a node's health check: the Service's healthCheckNodePort (`externalTrafficPolicy: Local`), or the proxy's own. */
-export type CheckedPort = { readonly kind: 'local'; readonly port: Port } | { readonly kind: 'cluster' };
-
 /**
- * Describes a profile for conditions, Events and logs:
+ * Describes a profile for conditions, Events and logs; `port` is that of its health checks:
  * `HTTP GET :31234/healthz every 5 s, out after 3 failures (10 to 15 s), in after 1`.
  */
-export function effectiveProfileText(profile: HealthProfile, checked: CheckedPort): string {
+export function effectiveProfileText(profile: HealthProfile, port: Port): string {
   const { interval, downInterval, fall, rise, timeout, whenNoneUp, lastUpFor } = profile;
-  const port = checked.kind === 'local' ? checked.port : profile.clusterPort;
   const out = takenOutAfter(profile);
   const failures = fall === 1 ? '1 failure' : `${fall} failures`;
   return [

@@ -58,7 +58,7 @@ function isUncheckable({ externalTrafficPolicy, healthCheckNodePort }: ServiceRe
 }
 
 /** Port of the health checks. With `Local` it is the Service's own, which shows the nodes with endpoints; undefined if it is missing. */
-function checkPortOf(record: ServiceRecord, { profile }: ServiceSettings): Port | undefined {
+export function checkPortOf(record: ServiceRecord, { profile }: ServiceSettings): Port | undefined {
   return record.externalTrafficPolicy === 'Local' ? record.healthCheckNodePort : profile.clusterPort;
 }
 
