@@ -1,4 +1,4 @@
-import { type Cidr, cidrFamilyOf, cidrLength, type IpAddress, ipToBytes, parseIp } from '@switchyard/core';
+import { type Cidr, cidrFamilyOf, cidrLength, type IpAddress, ipFromBytes, ipToBytes, parseIp } from '@switchyard/core';
 
 /** The addresses of a CIDR that a host may have, ascending; lazily, for IPv6 ones have many. */
 export function* hostsOf(cidr: Cidr): Generator<IpAddress> {
@@ -31,10 +31,8 @@ function numberOf(ip: IpAddress): bigint {
 }
 
 function addressOf(number: bigint, bits: 32 | 128): IpAddress {
-  const count = bits === 32 ? 4 : 8;
-  const width = BigInt(bits / count);
-  const groups = Array.from({ length: count }, (_, index) =>
-    Number((number >> (BigInt(count - 1 - index) * width)) & ((1n << width) - 1n)),
+  const bytes = Uint8Array.from({ length: bits / 8 }, (_, index) =>
+    Number((number >> BigInt(bits - 8 - 8 * index)) & 255n),
   );
-  return parseIp(bits === 32 ? groups.join('.') : groups.map((group) => group.toString(16)).join(':'));
+  return ipFromBytes(bytes);
 }
