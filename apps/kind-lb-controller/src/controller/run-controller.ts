@@ -3,7 +3,7 @@ import { kubeconfigConnection } from '@switchyard/core/kubernetes';
 import type { RunConfig } from '../config/run-config.ts';
 import { type EventLog, openEventLog, serverEvent } from '../haproxy/event-log.ts';
 import type { TargetChange } from '../runtime/runtime.ts';
-import { AddressDesk } from './address-desk.ts';
+import { AddressAllocator } from './address-allocator.ts';
 import { ClusterSet } from './cluster-set.ts';
 import { Disturbances } from './disturbances.ts';
 import type { Host } from './host.ts';
@@ -25,7 +25,7 @@ export async function runController(config: RunConfig, host: Host, signal: Abort
   };
   const { runtime, discovery } = await openRuntime(config, { host, listener }, stack, signal);
   log.info('starting', { pid: process.pid, ...summaryOf(config) });
-  const addresses = new AddressDesk({ readSource: (stop) => runtime.addressSource(stop), clock });
+  const addresses = new AddressAllocator({ readSource: (stop) => runtime.addressSource(stop), clock });
   const { defaults, lease, clusters } = config;
   const serving: ServingOptions = { host, runtime, addresses, disturbances, defaults, lease };
   if (clusters.kind === 'kubeconfig' || discovery === undefined) {

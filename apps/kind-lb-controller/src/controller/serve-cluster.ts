@@ -12,7 +12,7 @@ import type { LeaseConfig } from '../config/run-config.ts';
 import type { PlanDefaults } from '../plan/settings.ts';
 import type { LoadBalancerRuntime } from '../runtime/runtime.ts';
 import { version } from '../version.ts';
-import type { AddressDesk } from './address-desk.ts';
+import type { AddressAllocator } from './address-allocator.ts';
 import { ClusterController } from './cluster-controller.ts';
 import type { Disturbances } from './disturbances.ts';
 import type { Host } from './host.ts';
@@ -29,7 +29,7 @@ export interface ReachableCluster {
 export interface ServingOptions {
   readonly host: Pick<Host, 'clock' | 'random' | 'log' | 'identity'>;
   readonly runtime: LoadBalancerRuntime;
-  readonly addresses: AddressDesk;
+  readonly addresses: AddressAllocator;
   readonly disturbances: Disturbances;
   readonly defaults: PlanDefaults;
   /** Undefined: no other controller serves the cluster. */

@@ -4,7 +4,7 @@ import { type LoadBalancerService, ourLoadBalancerClass } from '../cluster/clust
 import type { ServicePlan } from '../plan/service-plan.ts';
 import type { LoadBalancerRuntime } from '../runtime/runtime.ts';
 import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
-import type { AddressDesk } from './address-desk.ts';
+import type { AddressAllocator } from './address-allocator.ts';
 import { beginLoadBalancer, type KnownLoadBalancers } from './known-load-balancers.ts';
 import { failedStatus } from './planned-status.ts';
 import { askRuntime } from './runtime-trouble.ts';
@@ -18,7 +18,7 @@ export interface ServiceRemovalOptions {
   /** Name of the cluster as kind knows it. */
   readonly cluster: string;
   readonly runtime: LoadBalancerRuntime;
-  readonly addresses: AddressDesk;
+  readonly addresses: AddressAllocator;
   readonly loadBalancers: KnownLoadBalancers;
   readonly writer: TrackedWriter;
   readonly events: ServiceEvents;

@@ -8,7 +8,7 @@ import type { ServicePlan } from '../plan/service-plan.ts';
 import type { PlanDefaults, ServiceSettings } from '../plan/settings.ts';
 import type { EnsureOutcome, ExistingLoadBalancer, LoadBalancerRuntime } from '../runtime/runtime.ts';
 import type { LoadBalancerId, LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
-import type { AddressDesk } from './address-desk.ts';
+import type { AddressAllocator } from './address-allocator.ts';
 import { beginLoadBalancer, type KnownLoadBalancer, type KnownLoadBalancers } from './known-load-balancers.ts';
 import { failedStatus, refusalReason, runningStatus } from './planned-status.ts';
 import type { ServiceEvents } from './service-events.ts';
@@ -22,7 +22,7 @@ export interface ServiceSyncOptions {
   /** Name of the cluster as kind knows it. */
   readonly cluster: string;
   readonly runtime: LoadBalancerRuntime;
-  readonly addresses: AddressDesk;
+  readonly addresses: AddressAllocator;
   readonly defaults: PlanDefaults;
   readonly writer: ServiceWriter;
   readonly events: ServiceEvents;

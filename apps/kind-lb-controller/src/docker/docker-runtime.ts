@@ -19,7 +19,7 @@ import {
 import { DisturbanceThrottle } from './disturbance-throttle.ts';
 import type { DockerCli } from './docker-cli.ts';
 import type { EngineEvent } from './engine-event.ts';
-import { EngineGround } from './engine-ground.ts';
+import { EngineFactsReader } from './engine-facts.ts';
 import type { EngineEvents } from './engine-events.ts';
 import { HealthWatch } from './health-watch.ts';
 import { KeyedMutex } from './keyed-mutex.ts';
@@ -69,13 +69,13 @@ export class DockerRuntime implements LoadBalancerRuntime {
   readonly #mutex = new KeyedMutex();
   readonly #disturbances: DisturbanceThrottle;
   readonly #health: HealthWatch;
-  readonly #ground: EngineGround;
+  readonly #facts: EngineFactsReader;
   readonly #listening: Disposable;
 
   constructor(options: DockerRuntimeOptions) {
     this.#options = options;
     this.#disturbances = new DisturbanceThrottle(options.clock, options.listener);
-    this.#ground = new EngineGround(options);
+    this.#facts = new EngineFactsReader(options);
     const followHealth = (container: string, signal: AbortSignal): Promise<string | undefined> =>
       this.#followHealth(container, signal);
     this.#health = new HealthWatch({ ...options, followHealth });
@@ -118,7 +118,7 @@ export class DockerRuntime implements LoadBalancerRuntime {
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof CliError)) throw error;
-      if (['noSuchImage', 'noSuchNetwork'].includes(error.failure.kind)) this.#ground.forget();
+      if (['noSuchImage', 'noSuchNetwork'].includes(error.failure.kind)) this.#facts.forget();
       return failedOutcome(error);
     }
   }
@@ -184,11 +184,11 @@ export class DockerRuntime implements LoadBalancerRuntime {
 
   async #planOf(spec: LoadBalancerSpec, signal: AbortSignal): Promise<ContainerPlan> {
     const { network, image, publishOn, isDiscovered } = this.#options;
-    const ground = await this.#ground.look(signal);
+    const facts = await this.#facts.look(signal);
     return {
       id: spec.id,
       network,
-      ...ground,
+      ...facts,
       image,
       addresses: spec.addresses,
       publishOn,
@@ -241,7 +241,7 @@ export class DockerRuntime implements LoadBalancerRuntime {
 
   /** Also called at the start, when nothing is applied: Services may wait for the engine. */
   #onEngine(): void {
-    this.#ground.forget();
+    this.#facts.forget();
     this.#applied.clear();
     this.#options.listener.onDisturbed('all');
   }

@@ -36,7 +36,7 @@ function flow(destination: string, answeredBy: string): TrackedFlow {
 }
 
 /** The connection tracking in memory; `late` flows enter it during a wait. */
-function scene(flows: readonly TrackedFlow[], late: readonly TrackedFlow[] = []) {
+function flowFixture(flows: readonly TrackedFlow[], late: readonly TrackedFlow[] = []) {
   let present = [...flows];
   const flowTable: FlowTable = {
     async *list({ isWanted = () => true }) {
@@ -62,19 +62,19 @@ const [good, dead, untranslated, foreign] = [
 ] as const;
 
 test('flows to a target that is DOWN go, and those from before there was a target', async () => {
-  const { with: tools, left } = scene([good, dead, untranslated, foreign]);
+  const { with: tools, left } = flowFixture([good, dead, untranslated, foreign]);
   expect(await removeStaleFlows({ table, except: undefined, hasChanged: false }, tools, signal)).toBe(2);
   expect(left()).toEqual([good, foreign]);
 });
 
 test('after a change, one that was on its way into the kernel goes too', async () => {
-  const late = scene([dead], [untranslated]);
+  const late = flowFixture([dead], [untranslated]);
   expect(await removeStaleFlows({ table, except: undefined, hasChanged: true }, late.with, signal)).toBe(2);
   expect(late.left()).toEqual([]);
 });
 
 test('flows of a port that the kernel refused are left alone', async () => {
-  const { with: tools, left } = scene([dead]);
+  const { with: tools, left } = flowFixture([dead]);
   expect(await removeStaleFlows({ table, except: new Set([key]), hasChanged: true }, tools, signal)).toBe(0);
   expect(left()).toEqual([dead]);
 });

@@ -3,7 +3,7 @@ import { anonymousConnection, apiResources, type ObjectClient, type Service } fr
 import { MemoryLogger } from '@switchyard/core/testing';
 import { type ApiServer, createApiClient, startApiServer } from '@switchyard/lab';
 import { expect } from 'vitest';
-import { AddressDesk } from '../../src/controller/address-desk.ts';
+import { AddressAllocator } from '../../src/controller/address-allocator.ts';
 import { Disturbances } from '../../src/controller/disturbances.ts';
 import { serveCluster } from '../../src/controller/serve-cluster.ts';
 import { healthProfile } from '../../src/health-profile/health-profiles.ts';
@@ -65,7 +65,7 @@ export class ControllerBench implements AsyncDisposable {
       {
         host: { clock: systemClock, random: () => 0.5, log, identity: `test-${++this.#count}` },
         runtime,
-        addresses: new AddressDesk({ readSource: (asking) => runtime.addressSource(asking), clock: systemClock }),
+        addresses: new AddressAllocator({ readSource: (asking) => runtime.addressSource(asking), clock: systemClock }),
         disturbances,
         defaults: {
           isFastDrain: false,

@@ -31,16 +31,16 @@ const protocolNumbers: Readonly<Record<Protocol, number>> = { TCP: 6, UDP: 17, S
  * `meta priority`; who is new gets the node of its bucket. A node that joins changes none of the first answers and few of the second.
  */
 export function renderTransparent(ports: readonly TransparentPort[], interfaceName: string): RenderedTransparent {
-  const scenes = ipFamilies.flatMap((ipFamily): readonly Scene[] => {
+  const families = ipFamilies.flatMap((ipFamily): readonly FamilyPorts[] => {
     const own = ports.filter(({ address }) => ipFamilyOf(address) === ipFamily);
     return own.length === 0 ? [] : [{ ipFamily, places: packetPlaces[ipFamily], ports: own, interfaceName }];
   });
   const numbers = nodeNumbers(ports.flatMap(({ present }) => present));
   const to: Rendering = { numbers, chains: [], filled: new Map(), learnt: new Map() };
-  for (const scene of scenes) renderSending(scene, to);
+  for (const family of families) renderSending(family, to);
   for (const port of ports) renderPort(port, to);
-  for (const scene of scenes) renderErrors(scene, to);
-  renderIngress(scenes, interfaceName, to);
+  for (const family of families) renderErrors(family, to);
+  renderIngress(families, interfaceName, to);
   const body = textOf(to);
   return {
     body,
@@ -52,7 +52,7 @@ export function renderTransparent(ports: readonly TransparentPort[], interfaceNa
 }
 
 /** Parts that are the same for all ports of one family. */
-interface Scene {
+interface FamilyPorts {
   readonly ipFamily: IpFamily;
   readonly places: PacketPlaces;
   readonly ports: readonly TransparentPort[];
@@ -60,7 +60,7 @@ interface Scene {
 }
 
 /** `send4`: to the node whose number is in `meta priority`; the rest of a packet in fragments follows its first one. */
-function renderSending({ ipFamily, places, ports, interfaceName }: Scene, to: Rendering): void {
+function renderSending({ ipFamily, places, ports, interfaceName }: FamilyPorts, to: Rendering): void {
   const { suffix, ip, fragmentKey } = places;
   const nodes = new Set(ports.flatMap(({ present }) => present.filter((node) => ipFamilyOf(node) === ipFamily)));
   const elements = [...nodes].toSorted().map((node) => `${classId(to, node)} : ${node}`);
@@ -75,7 +75,7 @@ function renderSending({ ipFamily, places, ports, interfaceName }: Scene, to: Re
 }
 
 /** Errors about a connection, such as "packet too big", go where the connection goes: the node's proxy translates them. */
-function renderErrors({ places: { suffix, quoted }, ports }: Scene, to: Rendering): void {
+function renderErrors({ places: { suffix, quoted }, ports }: FamilyPorts, to: Rendering): void {
   const elements = ports.map((port) => {
     const address = Buffer.from(ipToBytes(port.address)).toString('hex');
     return `${protocolNumbers[port.protocol]} . 0x${address} . ${port.port} : goto about-${nameOf(port)}`;
@@ -85,8 +85,8 @@ function renderErrors({ places: { suffix, quoted }, ports }: Scene, to: Renderin
 }
 
 /** The chain has the interface in its name: a chain cannot change its interface. */
-function renderIngress(scenes: readonly Scene[], interfaceName: string, to: Rendering): void {
-  const rules = scenes.flatMap(({ places, ports }) => {
+function renderIngress(families: readonly FamilyPorts[], interfaceName: string, to: Rendering): void {
+  const rules = families.flatMap(({ places, ports }) => {
     const { ip, suffix, fragmentKey } = places;
     const isOurs = `${ip} daddr { ${[...new Set(ports.map(({ address }) => address))].join(', ')} }`;
     const elements = ports.map((port) => {

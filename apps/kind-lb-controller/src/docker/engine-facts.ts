@@ -5,7 +5,7 @@ import type { DockerCli } from './docker-cli.ts';
 import { arrayOf, fieldsOf, parseJson, textOf } from './json-fields.ts';
 
 /** Facts about network, image and engine that all containers share. */
-export interface Ground {
+export interface EngineFacts {
   /** Id of the image with the configured name. */
   readonly imageId: string;
   readonly hasIpv6: boolean;
@@ -13,7 +13,7 @@ export interface Ground {
 }
 
 /** Network and image to look up. */
-export interface EngineGroundOptions {
+export interface EngineFactsOptions {
   readonly cli: DockerCli;
   readonly network: string;
   readonly image: string;
@@ -23,16 +23,16 @@ export interface EngineGroundOptions {
  * Looks up network and image once for all callers, until `forget`: an image built anew under the same name is used by the next
  * controller, and after the engine was restarted.
  */
-export class EngineGround {
-  readonly #options: EngineGroundOptions;
-  #known: Promise<Ground> | undefined;
+export class EngineFactsReader {
+  readonly #options: EngineFactsOptions;
+  #known: Promise<EngineFacts> | undefined;
 
-  constructor(options: EngineGroundOptions) {
+  constructor(options: EngineFactsOptions) {
     this.#options = options;
   }
 
   /** Rejects with `CliError`, which says what to do where the network or the image is missing. Asks again after that. */
-  async look(signal: AbortSignal): Promise<Ground> {
+  async look(signal: AbortSignal): Promise<EngineFacts> {
     const asked = (this.#known ??= this.#ask());
     try {
       return await abortable(asked, signal);
@@ -48,7 +48,7 @@ export class EngineGround {
   }
 
   /** Shared by all callers: an abort of one does not end it, only the commands' own time limit does. */
-  async #ask(): Promise<Ground> {
+  async #ask(): Promise<EngineFacts> {
     const { cli, network: name, image } = this.#options;
     const { signal } = new AbortController();
     const network = await inspectNetwork(cli, name, signal);

@@ -11,7 +11,7 @@ import {
 import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
 
 /** Source of addresses, and the clock for its age. */
-export interface AddressDeskOptions {
+export interface AddressAllocatorOptions {
   /** A runtime's. */
   readonly readSource: (signal: AbortSignal) => Promise<AddressSource>;
   readonly clock: Clock;
@@ -25,8 +25,8 @@ export type OnGrants = (services: readonly ServiceKey[]) => void;
  * is granted before the source is known, or to a cluster before its running load balancers are known. Addresses of clusters that
  * this controller does not serve come from the source: another controller may serve them.
  */
-export class AddressDesk {
-  readonly #options: AddressDeskOptions;
+export class AddressAllocator {
+  readonly #options: AddressAllocatorOptions;
   readonly #book = new AddressBook();
   readonly #listeners = new Map<string, OnGrants>();
   /** Clusters whose load balancers are known, because only this controller makes or removes them. */
@@ -38,7 +38,7 @@ export class AddressDesk {
   #grants: ReadonlyMap<LoadBalancerKey, AddressGrant> = new Map();
   #isStale = false;
 
-  constructor(options: AddressDeskOptions) {
+  constructor(options: AddressAllocatorOptions) {
     this.#options = options;
   }
 
