@@ -35,11 +35,11 @@ export async function masterState({ pid, socket }: HaproxyMaster, signal: AbortS
   throw new HostError('haproxy.master', `another process than our HAProxy (${pid}) answers on ${socket}`);
 }
 
-/** The process id of the master that answers on a socket; undefined: none does. */
-export async function answeringMaster(socket: string, signal: AbortSignal): Promise<number | undefined> {
+/** State of the master that answers on a socket; undefined when none does, as while it starts or re-executes itself. */
+export async function answeringMaster(socket: string, signal: AbortSignal): Promise<MasterState | undefined> {
   const limited = AbortSignal.any([signal, AbortSignal.timeout(answerLimit)]);
   try {
-    return parseMasterState(await askSocket(socket, 'show proc', limited))?.pid;
+    return parseMasterState(await askSocket(socket, 'show proc', limited));
   } catch (error) {
     if (signal.aborted || !(error instanceof HostError || isTimeout(error))) throw error;
     return undefined;
@@ -55,8 +55,8 @@ export async function waitForMaster(
 ): Promise<MasterState | undefined> {
   const deadline = clock.monotonic() + limit;
   while (!master.hasEnded && clock.monotonic() < deadline) {
-    const state = await tryState(master, signal);
-    if (state !== undefined && isWanted(state)) return state;
+    const state = await answeringMaster(master.socket, signal);
+    if (state?.pid === master.pid && isWanted(state)) return state;
     await clock.sleep(pollInterval, signal);
   }
   return undefined;
@@ -73,15 +73,6 @@ export function parseMasterState(text: string): MasterState | undefined {
     failed: Number(master[3] ?? 0),
     workers: [...current.matchAll(/^(\d+)\s+worker\s/gm)].map(([, pid]) => Number(pid)),
   };
-}
-
-async function tryState(master: HaproxyMaster, signal: AbortSignal): Promise<MasterState | undefined> {
-  try {
-    return await masterState(master, signal);
-  } catch (error) {
-    if (signal.aborted || !(error instanceof HostError || isTimeout(error))) throw error;
-    return undefined; // while it starts or re-executes itself, no process listens
-  }
 }
 
 function isTimeout(error: unknown): boolean {

@@ -160,7 +160,7 @@ export class HaproxyProcess implements AsyncDisposable {
   async #findPredecessor(signal: AbortSignal): Promise<number | undefined> {
     const written = await readFile(this.#pidFile, 'utf8').then(Number, () => undefined); // no file
     if (written !== undefined && (await this.#isOurs(written))) return written;
-    const answering = await answeringMaster(this.#files.masterSocket, signal);
+    const answering = (await answeringMaster(this.#files.masterSocket, signal))?.pid;
     return answering !== undefined && (await this.#isOurs(answering)) ? answering : undefined;
   }
 
