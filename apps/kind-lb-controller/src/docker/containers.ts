@@ -1,4 +1,4 @@
-import { type Port, seconds } from '@switchyard/core';
+import { isEqual, type Port, seconds } from '@switchyard/core';
 import { CliError, type CliFailure } from './cli-failure.ts';
 import { type ContainerPlan, containerVersion, runArguments, drainSeconds } from './container-arguments.ts';
 import { type ContainerState, type EngineContainer, parseContainers } from './container-inspect.ts';
@@ -59,8 +59,7 @@ export async function stepTowards(
   const name = containerName(plan.id);
   const container = await inspectContainer(cli, name, signal);
   if (container === undefined) return makeContainer(cli, plan, elsewhere, signal);
-  const owner = idOf(container.labels);
-  if (owner?.cluster !== plan.id.cluster || owner.service !== plan.id.service) {
+  if (!isEqual(idOf(container.labels), plan.id)) {
     const message = `a container that is not of switchyard-lb has the name ${name}; remove or rename it`;
     return { status: 'failed', reason: 'ContainerNameTaken', message };
   }

@@ -130,8 +130,7 @@ export class DockerRuntime implements LoadBalancerRuntime {
       this.#applied.delete(name);
       await this.#health.forget(name);
       const container = await inspectContainer(cli, name, signal);
-      const owner = container === undefined ? undefined : idOf(container.labels);
-      if (container === undefined || owner?.cluster !== id.cluster || owner.service !== id.service) return;
+      if (container === undefined || !isEqual(idOf(container.labels), id)) return;
       if (container.state === 'running') await drainContainer(cli, name, signal);
       await removeContainer(cli, name, signal);
       this.#seen.delete(name);
