@@ -1,14 +1,8 @@
 import { type Clock, type IpAddress, isEqual, type Millis, type ServiceKey } from '@switchyard/core';
 import type { LoadBalancerService } from '../cluster/cluster-objects.ts';
 import { AddressBook } from '../plan/address-book.ts';
-import {
-  type AddressGrant,
-  type AddressSource,
-  type HeldAddresses,
-  type LoadBalancerKey,
-  loadBalancerKey,
-} from '../plan/ip-pool.ts';
-import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
+import { type AddressGrant, type AddressSource, type HeldAddresses } from '../plan/ip-pool.ts';
+import { type LoadBalancerId, type LoadBalancerKey, loadBalancerKey } from '../spec/load-balancer-spec.ts';
 
 /** Source of addresses, and the clock for its age. */
 export interface AddressAllocatorOptions {

@@ -1,10 +1,10 @@
 import { ipFamilyOf } from '@switchyard/core';
 import type { TargetChange } from '../runtime/runtime.ts';
 import { isProxied } from '../spec/kernel-ports.ts';
-import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
+import { type LoadBalancerSpec, loadBalancerKey } from '../spec/load-balancer-spec.ts';
 import type { TargetHealth } from '../spec/target-health.ts';
 import { parseServerState, type ServerStateChange } from './haproxy-log.ts';
-import { idText, parseBackendName, safeName } from './haproxy-names.ts';
+import { parseBackendName, safeName } from './haproxy-names.ts';
 import { backendsOf, type HaproxyServer, isSameCheck } from './haproxy-servers.ts';
 import { upServers } from './server-state.ts';
 
@@ -24,11 +24,11 @@ export function targetHealth(specs: readonly LoadBalancerSpec[], serverStates: s
           const first = upIn(name);
           return first.length > 0 ? first : upIn(`${name}:last`);
         });
-      return [idText(spec.id), usable.map(({ check }) => check)] as const;
+      return [loadBalancerKey(spec.id), usable.map(({ check }) => check)] as const;
     }),
   );
   return {
-    isUp: (id, { check }) => checksById.get(idText(id))?.some((one) => isSameCheck(one, check)) ?? false,
+    isUp: (id, { check }) => checksById.get(loadBalancerKey(id))?.some((one) => isSameCheck(one, check)) ?? false,
   };
 }
 
@@ -46,7 +46,8 @@ export interface HealthNews {
  */
 export function healthNews(change: ServerStateChange, specs: readonly LoadBalancerSpec[], now: number): HealthNews {
   const owner = parseBackendName(change.backend);
-  const spec = owner === undefined ? undefined : specs.find(({ id }) => idText(id) === idText(owner.id));
+  const spec =
+    owner === undefined ? undefined : specs.find(({ id }) => loadBalancerKey(id) === loadBalancerKey(owner.id));
   if (owner === undefined || spec === undefined) return { changes: [], concernsKernel: false };
   const { use, ipFamily, isLast } = owner;
   const concernsKernel = use.kind === 'check';

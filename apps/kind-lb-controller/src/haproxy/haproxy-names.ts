@@ -1,4 +1,4 @@
-import { type IpFamily, type Port, type ServiceKey, serviceKey, tryParsePort } from '@switchyard/core';
+import { type IpFamily, type Port, serviceKey, tryParsePort } from '@switchyard/core';
 import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
 
 /** Purpose of a backend. `port`: TCP traffic of one Service port. `check`: only checks, for what the kernel forwards. */
@@ -33,11 +33,6 @@ export function parseBackendName(name: string): BackendOwner | undefined {
   if (use === undefined || ipFamily === undefined || rest.length > 0) return undefined;
   if (last !== undefined && last !== 'last') return undefined;
   return { id: { cluster, service: serviceKey(namespace, service) }, use, ipFamily, isLast: last !== undefined };
-}
-
-/** One text per load balancer, for maps. */
-export function idText({ cluster, service }: LoadBalancerId): string {
-  return `${cluster}:${service satisfies ServiceKey}`;
 }
 
 /** `text` with everything replaced that HAProxy does not allow in a name. Valid Kubernetes names stay as they are. */

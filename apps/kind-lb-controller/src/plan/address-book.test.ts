@@ -2,7 +2,8 @@ import { parseCidr, parseIp, serviceKey } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import { lbService, type RawServiceSpec } from '../testing/builders.ts';
 import { AddressBook } from './address-book.ts';
-import { type AddressSource, type HeldAddresses, loadBalancerKey } from './ip-pool.ts';
+import { loadBalancerKey } from '../spec/load-balancer-spec.ts';
+import type { AddressSource, HeldAddresses } from './ip-pool.ts';
 
 const source: AddressSource = { kind: 'pool', cidrs: [parseCidr('192.0.2.0/29')] };
 const id = (cluster: string, name: string): HeldAddresses['id'] => ({ cluster, service: serviceKey('default', name) });

@@ -1,6 +1,6 @@
 import { type IpAddress, ipFamilies, tryParseIp } from '@switchyard/core';
 import { isOurs, type LoadBalancerService } from '../cluster/cluster-objects.ts';
-import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
+import { type LoadBalancerId, type LoadBalancerKey, loadBalancerKey } from '../spec/load-balancer-spec.ts';
 import {
   type AddressGrant,
   type AddressRequest,
@@ -8,8 +8,6 @@ import {
   assignAddresses,
   type HeldAddresses,
   type Holders,
-  type LoadBalancerKey,
-  loadBalancerKey,
 } from './ip-pool.ts';
 
 /**

@@ -1,12 +1,7 @@
 import { type IpAddress, type IpFamily, parseCidr, parseIp, parsePort, serviceKey } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
-import {
-  type AddressRequest,
-  type AddressSource,
-  assignAddresses,
-  type LoadBalancerKey,
-  loadBalancerKey,
-} from './ip-pool.ts';
+import { type LoadBalancerKey, loadBalancerKey } from '../spec/load-balancer-spec.ts';
+import { type AddressRequest, type AddressSource, assignAddresses } from './ip-pool.ts';
 
 interface Wish {
   readonly name: string;

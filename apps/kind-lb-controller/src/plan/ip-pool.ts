@@ -8,10 +8,9 @@ import {
   ipFamilyOf,
   type Port,
   type Protocol,
-  type ServiceKey,
   compareTexts,
 } from '@switchyard/core';
-import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
+import { type LoadBalancerId, type LoadBalancerKey, loadBalancerKey } from '../spec/load-balancer-spec.ts';
 import { hostsOf, isHostOf } from './cidr-hosts.ts';
 
 /** Where the addresses of load balancers come from. */
@@ -89,14 +88,6 @@ export interface AddressGrant {
   readonly conflicts: readonly PortConflict[];
   /** Undefined when the request was granted or there was none. Otherwise the Service has another address, or none. */
   readonly refused: RefusedIp | undefined;
-}
-
-/** One text per load balancer, for maps: `cluster/namespace/name`. */
-export type LoadBalancerKey = `${string}/${ServiceKey}`;
-
-/** The key of a load balancer. */
-export function loadBalancerKey({ cluster, service }: LoadBalancerId): LoadBalancerKey {
-  return `${cluster}/${service}`;
 }
 
 /** Addresses of load balancers without a request: those being removed, and unknown ones. */

@@ -16,7 +16,6 @@ import {
 import type { CommandRunner } from '@switchyard/host';
 import { healthNews, targetHealth } from '../haproxy/haproxy-health.ts';
 import type { ServerStateChange } from '../haproxy/haproxy-log.ts';
-import { idText } from '../haproxy/haproxy-names.ts';
 import { haproxyFiles } from '../haproxy/haproxy-files.ts';
 import { HaproxyProcess } from '../haproxy/haproxy-process.ts';
 import { needsKernel } from '../spec/kernel-ports.ts';
@@ -25,7 +24,7 @@ import type { InterfaceAddresses } from '../kernel/interface-addresses.ts';
 import type { KernelForwarder } from '../kernel/kernel-forwarder.ts';
 import type { TargetRoutes } from '../kernel/target-routes.ts';
 import type { AddressSource } from '../plan/ip-pool.ts';
-import type { LoadBalancerId, LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
+import { type LoadBalancerId, type LoadBalancerSpec, loadBalancerKey } from '../spec/load-balancer-spec.ts';
 import type { EnsureOutcome, ExistingLoadBalancer, LoadBalancerRuntime, RuntimeListener } from './runtime.ts';
 import { routesDuring, routesOf } from './routes-during.ts';
 import { asSaved, readSpecs, removeSpecs, writeSpecs } from './saved-specs.ts';
@@ -99,7 +98,7 @@ export class ProcessRuntime implements LoadBalancerRuntime {
 
   constructor(options: ProcessRuntimeOptions, running: readonly LoadBalancerSpec[]) {
     this.#options = options;
-    this.#running = new Map(running.map((spec) => [idText(spec.id), spec]));
+    this.#running = new Map(running.map((spec) => [loadBalancerKey(spec.id), spec]));
     this.#unconfirmed = new Set(this.#running.keys());
     this.#addresses = new PoolAddresses(options, this.#lifetime.signal);
     this.#addresses.use(addressesOf(this.#running), () => Promise.resolve());
@@ -133,7 +132,7 @@ export class ProcessRuntime implements LoadBalancerRuntime {
 
   /** Resolves when connections have ended, or had `drainLimit` to do so. New ones are refused long before. */
   async remove(id: LoadBalancerId, signal: AbortSignal): Promise<void> {
-    const addresses = this.#running.get(idText(id))?.addresses ?? [];
+    const addresses = this.#running.get(loadBalancerKey(id))?.addresses ?? [];
     const outcome = await this.#request({ id, spec: undefined }, signal);
     if (outcome.status === 'failed') {
       throw new HostError(
@@ -164,9 +163,9 @@ export class ProcessRuntime implements LoadBalancerRuntime {
     this.#lifetime.signal.throwIfAborted();
     const settled = Promise.withResolvers<EnsureOutcome>();
     const isFirst = this.#queue.size === 0;
-    const replaced = this.#queue.get(idText(change.id)); // its caller has given up, or it would not be replaced
+    const replaced = this.#queue.get(loadBalancerKey(change.id)); // its caller has given up, or it would not be replaced
     if (replaced !== undefined) settled.promise.then(replaced.settled.resolve, replaced.settled.reject);
-    this.#queue.set(idText(change.id), { ...change, settled });
+    this.#queue.set(loadBalancerKey(change.id), { ...change, settled });
     if (isFirst) void this.#exclusively(() => this.#workOff());
     return abortable(settled.promise, AbortSignal.any([signal, this.#lifetime.signal]));
   }
@@ -214,7 +213,7 @@ export class ProcessRuntime implements LoadBalancerRuntime {
     }
     const { netns } = this.#options;
     return {
-      status: isEqual(before.get(idText(id)), spec) ? 'unchanged' : 'applied',
+      status: isEqual(before.get(loadBalancerKey(id)), spec) ? 'unchanged' : 'applied',
       where: `HAProxy ${this.#haproxy.pid ?? ''}${netns === undefined ? '' : ` in namespace ${netns}`}`,
       published: [],
     };
@@ -245,7 +244,7 @@ export class ProcessRuntime implements LoadBalancerRuntime {
       if (result.status === 'rejected') return { status: 'failed', reason: 'HAProxyRejected', message: result.reason };
       if (result.status === 'applied') log.info('HAProxy took a new configuration', { loadBalancers: next.size });
       this.#running = next;
-      const settled = new Set(changes.map(({ id }) => idText(id)));
+      const settled = new Set<string>(changes.map(({ id }) => loadBalancerKey(id)));
       for (const key of this.#unconfirmed) if (settled.has(key) || !next.has(key)) this.#unconfirmed.delete(key);
       await writeSpecs(specsFile(this.#options), [...next.values()]);
       const kernelComplaint = await this.#forward();
@@ -316,8 +315,8 @@ function specsFile({ runDirectory }: ProcessRuntimeOptions): string {
 function withChanges(before: Specs, changes: readonly Change[]): Specs {
   const next = new Map(before);
   for (const { id, spec } of changes) {
-    if (spec === undefined) next.delete(idText(id));
-    else next.set(idText(id), spec);
+    if (spec === undefined) next.delete(loadBalancerKey(id));
+    else next.set(loadBalancerKey(id), spec);
   }
   return next;
 }

@@ -8,6 +8,14 @@ export interface LoadBalancerId {
   readonly service: ServiceKey;
 }
 
+/** One text per load balancer, for maps: `cluster/namespace/name`. */
+export type LoadBalancerKey = `${string}/${ServiceKey}`;
+
+/** The key of a load balancer. */
+export function loadBalancerKey({ cluster, service }: LoadBalancerId): LoadBalancerKey {
+  return `${cluster}/${service}`;
+}
+
 /**
  * How traffic goes through. `proxy`: HAProxy for TCP, the kernel with address translation for UDP and SCTP; nodes see the load
  * balancer's address. `transparent`: packets are handed on to a node as they came (direct server return), whose proxy

@@ -1,16 +1,15 @@
 import { isEqual } from '@switchyard/core';
-import { idText } from '../haproxy/haproxy-names.ts';
 import { type HaproxyConfiguration, renderHaproxy } from '../haproxy/render-haproxy.ts';
 import type { AddressSource } from '../plan/ip-pool.ts';
 import type { EnsureOutcome, ExistingLoadBalancer, LoadBalancerRuntime } from '../runtime/runtime.ts';
-import type { LoadBalancerId, LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
+import { type LoadBalancerId, type LoadBalancerSpec, loadBalancerKey } from '../spec/load-balancer-spec.ts';
 
 /** A call of a runtime. */
 export type RuntimeCall = 'addressSource' | 'list' | 'ensure' | 'remove';
 
 /** A runtime without HAProxy: records specs, and can be set to refuse them. */
 export class MemoryRuntime implements LoadBalancerRuntime {
-  /** By `idText`. */
+  /** By `loadBalancerKey`. */
   readonly running: Map<string, LoadBalancerSpec> = new Map();
   /** Calls that changed something, such as `ensure default/web`. */
   readonly changes: string[] = [];
@@ -44,15 +43,15 @@ export class MemoryRuntime implements LoadBalancerRuntime {
     await this.before('ensure', signal);
     const message = this.judge(spec);
     if (message !== undefined) return { status: 'failed', reason: 'Refused', message };
-    const isSame = isEqual(this.running.get(idText(spec.id)), spec);
+    const isSame = isEqual(this.running.get(loadBalancerKey(spec.id)), spec);
     if (!isSame) this.changes.push(`ensure ${spec.id.service}`);
-    this.running.set(idText(spec.id), spec);
+    this.running.set(loadBalancerKey(spec.id), spec);
     return { status: isSame ? 'unchanged' : 'applied', where: 'memory', published: [] };
   }
 
   async remove(id: LoadBalancerId, signal: AbortSignal): Promise<void> {
     await this.before('remove', signal);
-    if (this.running.delete(idText(id))) this.changes.push(`remove ${id.service}`);
+    if (this.running.delete(loadBalancerKey(id))) this.changes.push(`remove ${id.service}`);
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -10,10 +10,11 @@ import {
 import { type LoadBalancerNode, type LoadBalancerService, newSliceProjection } from '../cluster/cluster-objects.ts';
 import { healthProfile } from '../health-profile/health-profiles.ts';
 import { AddressBook } from '../plan/address-book.ts';
-import { type AddressSource, loadBalancerKey } from '../plan/ip-pool.ts';
+import type { AddressSource } from '../plan/ip-pool.ts';
 import { planService } from '../plan/plan-service.ts';
 import type { PlanContext, ServicePlan } from '../plan/service-plan.ts';
 import type { PlanDefaults, ServiceSettings } from '../plan/settings.ts';
+import { loadBalancerKey } from '../spec/load-balancer-spec.ts';
 
 /** One endpoint of a test, such as `10.244.1.5@node1`; after a space ` terminating` (still serving) or ` unready`. */
 export type EndpointText = string;

@@ -11,13 +11,12 @@ import {
 import { mkdirSync } from 'node:fs';
 import { createCommandRunner } from '@switchyard/host';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { idText } from '../../src/haproxy/haproxy-names.ts';
 import { healthProfile } from '../../src/health-profile/health-profiles.ts';
 import { newInterfaceAddresses } from '../../src/kernel/interface-addresses.ts';
 import { openProcessRuntime, type ProcessRuntime } from '../../src/runtime/process-runtime.ts';
 import type { TargetChange } from '../../src/runtime/runtime.ts';
 import { writeSpecs } from '../../src/runtime/saved-specs.ts';
-import type { LoadBalancerSpec } from '../../src/spec/load-balancer-spec.ts';
+import { type LoadBalancerSpec, loadBalancerKey } from '../../src/spec/load-balancer-spec.ts';
 import { exampleSpec } from '../../src/testing/example-specs.ts';
 import { createHaproxyNamespace, type HaproxyNamespace, nodes, until } from './haproxy-namespace.ts';
 
@@ -101,7 +100,7 @@ describe('ensure', () => {
     expect(await ensure(spec(41), bad, spec(42))).toEqual(['applied', 'HAProxyRejected', 'applied']);
     expect(await host.get(url(30), 4)).toEqual({ [nodes[0]]: 2, [nodes[1]]: 2 });
     expect(await host.get(url(42), 4)).toEqual({ [nodes[0]]: 2, [nodes[1]]: 2 });
-    expect((await runtime.list('kind')).map(({ id }) => idText(id))).not.toContain('kind:default/web40');
+    expect((await runtime.list('kind')).map(({ id }) => loadBalancerKey(id))).not.toContain('kind/default/web40');
     expect(await runtime.list('other')).toEqual([]);
   });
 
