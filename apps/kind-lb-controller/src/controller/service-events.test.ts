@@ -81,6 +81,6 @@ test('a Service that was made anew is told everything', () => {
 });
 
 test('they are about the Service, by its uid', () => {
-  events.ensuring({ ...web, uid: 'abc' });
+  events.step({ ...web, uid: 'abc' }, 'ensuring');
   expect(recorded[0]?.regarding).toEqual({ kind: 'Service', namespace: 'default', name: 'web', uid: 'abc' });
 });

@@ -7,6 +7,19 @@ import { readyConditionType } from './service-status.ts';
 /** Reporting controller of the Events. */
 export const eventController = 'switchyard-lb';
 
+/** Reasons and notes of the Events about steps in a load balancer's life. */
+const steps = {
+  ensuring: ['EnsuringLoadBalancer', 'Ensuring load balancer'],
+  ensured: ['EnsuredLoadBalancer', 'Ensured load balancer'],
+  updated: ['UpdatedLoadBalancer', 'Updated load balancer'],
+  updatedHosts: ['UpdatedLoadBalancer', 'Updated load balancer with new hosts'],
+  deleting: ['DeletingLoadBalancer', 'Deleting load balancer'],
+  deleted: ['DeletedLoadBalancer', 'Deleted load balancer'],
+} as const;
+
+/** A step in a load balancer's life. */
+type LoadBalancerStep = keyof typeof steps;
+
 /** Topics that get one Event, and another one when they change. */
 type LastingTopic = 'excluded' | 'noNodes' | 'problems';
 
@@ -23,24 +36,9 @@ export class ServiceEvents {
     this.#recorder = recorder;
   }
 
-  ensuring(service: LoadBalancerService): void {
-    this.#normal(service, 'EnsuringLoadBalancer', 'Ensuring load balancer');
-  }
-
-  ensured(service: LoadBalancerService): void {
-    this.#normal(service, 'EnsuredLoadBalancer', 'Ensured load balancer');
-  }
-
-  updated(service: LoadBalancerService, what: 'hosts' | 'other'): void {
-    this.#normal(service, 'UpdatedLoadBalancer', `Updated load balancer${what === 'hosts' ? ' with new hosts' : ''}`);
-  }
-
-  deleting(service: LoadBalancerService): void {
-    this.#normal(service, 'DeletingLoadBalancer', 'Deleting load balancer');
-  }
-
-  deleted(service: LoadBalancerService): void {
-    this.#normal(service, 'DeletedLoadBalancer', 'Deleted load balancer');
+  step(service: LoadBalancerService, step: LoadBalancerStep): void {
+    const [reason, note] = steps[step];
+    this.#record(service, { type: 'Normal', reason, action: 'SyncLoadBalancer', note });
   }
 
   failed(service: LoadBalancerService, attempt: 'ensure' | 'delete', why: string): void {
@@ -93,10 +91,6 @@ export class ServiceEvents {
     const before = this.#told.get(key);
     this.#told.set(key, text);
     return before === undefined ? !isShown && text !== '' : before !== text;
-  }
-
-  #normal(service: LoadBalancerService, reason: string, note: string): void {
-    this.#record(service, { type: 'Normal', reason, action: 'SyncLoadBalancer', note });
   }
 
   #warn(service: LoadBalancerService, reason: string, note: string): void {

@@ -50,7 +50,7 @@ export class ServiceRemoval {
     const id = { cluster, service: service.record.key };
     if (loadBalancers.has(id.service) || service.finalizers.includes(cleanupFinalizer)) {
       if (!(await this.#remove(id, service, signal))) return retry;
-      events.deleted(service);
+      events.step(service, 'deleted');
     }
     const isNews = !service.conditions.some(
       ({ reason, message }) => reason === failure.reason && message === failure.message,
@@ -80,7 +80,7 @@ export class ServiceRemoval {
     let current: LoadBalancerService | undefined = service;
     if (!isBeingDeleted) current = await writer.writeStatus(service, clearedStatus(service, held), signal);
     if (current !== undefined && hasFinalizer) await writer.removeFinalizer(current, signal);
-    if (isThere || hasFinalizer) events.deleted(service);
+    if (isThere || hasFinalizer) events.step(service, 'deleted');
     events.forget(service);
     return done;
   }
@@ -101,7 +101,7 @@ export class ServiceRemoval {
     const loadBalancer = beginLoadBalancer(loadBalancers, id.service);
     if (service !== undefined && loadBalancer.deletingToldTo !== service.uid) {
       loadBalancer.deletingToldTo = service.uid;
-      events.deleting(service);
+      events.step(service, 'deleting');
     }
     loadBalancer.isDisturbed = true;
     const trouble = await askRuntime(() => runtime.remove(id, signal), signal);

@@ -146,7 +146,7 @@ export class ServiceSync {
     const isAnnounced = service.ingress.some(({ ip }) => ours.includes(ip));
     if (!isAnnounced && loadBalancer.ensuringToldTo !== service.uid) {
       loadBalancer.ensuringToldTo = service.uid;
-      events.ensuring(service);
+      events.step(service, 'ensuring');
     }
     const before = loadBalancer.applied;
     const applied = await this.#ensure(loadBalancer, spec, signal);
@@ -158,9 +158,9 @@ export class ServiceSync {
       signal,
     );
     loadBalancer.ensuringToldTo = undefined;
-    if (!isAnnounced) events.ensured(service);
+    if (!isAnnounced) events.step(service, 'ensured');
     else if (before !== undefined && !isEqual(before.spec, spec)) {
-      events.updated(service, isEqual(hostsOf(before.spec), hostsOf(spec)) ? 'other' : 'hosts');
+      events.step(service, isEqual(hostsOf(before.spec), hostsOf(spec)) ? 'updated' : 'updatedHosts');
     }
     return done;
   }
