@@ -3,7 +3,7 @@ import type { Chain, ChainRule, PlacedRule, RenderedSettings, RuleText, TableNam
 import { heartbeatRule } from '../heartbeat.ts';
 import { chainNames } from '../../render/names.ts';
 import { chainChange, type Change, type ChainKey, chainKey, chainsOfRules } from './change.ts';
-import type { EntryOwner, EntryOwners } from './entry-owners.ts';
+import type { EntryOwners } from './entry-owners.ts';
 import type { Group } from './group.ts';
 import type { KernelState } from './kernel-state.ts';
 import { planEntries } from './plan-entries.ts';
@@ -75,7 +75,7 @@ export class AppliedSettings {
 
   /** Rules that let load balancers reach the health check servers. */
   healthChecks(entries: readonly ChainRule[], state: KernelState): Group {
-    const entryOwner: EntryOwner = { kind: 'healthChecks' };
+    const entryOwner = 'healthChecks';
     const wanted = [...new Map(entries.map((entry) => [entry.rule, entry])).values()];
     const before = this.#healthChecks;
     return {

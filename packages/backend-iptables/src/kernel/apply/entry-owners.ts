@@ -2,8 +2,8 @@ import type { ServicePortKey } from '@switchyard/core';
 import type { ChainRule, RuleText } from '../../render/chains.ts';
 import { type ChainKey, chainKey } from './change.ts';
 
-/** Owner of a rule in a shared chain. */
-export type EntryOwner = { readonly kind: 'service'; readonly key: ServicePortKey } | { readonly kind: 'healthChecks' };
+/** Owner of a rule in a shared chain: a Service port, or all health checks. */
+export type EntryOwner = ServicePortKey | 'healthChecks';
 
 /** A rule of a shared chain. */
 export interface OwnedEntry extends ChainRule {
@@ -33,17 +33,12 @@ export class EntryOwners {
   /** Releases a rule. A later claim by another owner stays. */
   release({ table, chain, rule }: ChainRule, owner: EntryOwner): void {
     const owners = this.#owners.get(chainKey(table, chain));
-    if (owners !== undefined && isSameOwner(owners.get(rule), owner)) owners.delete(rule);
+    if (owners?.get(rule) === owner) owners.delete(rule);
   }
 
   /** Whether a rule has another owner than this one. */
   isOfOther(entry: ChainRule, owner: EntryOwner | undefined): boolean {
     const found = this.ownerOf(entry);
-    return found !== undefined && !isSameOwner(found, owner);
+    return found !== undefined && found !== owner;
   }
-}
-
-function isSameOwner(a: EntryOwner | undefined, b: EntryOwner | undefined): boolean {
-  if (a === undefined || a.kind !== b?.kind) return false;
-  return a.kind !== 'service' || b.kind !== 'service' || a.key === b.key;
 }

@@ -2,7 +2,7 @@ import { InvariantError, type ServiceForwarding, type ServicePortKey } from '@sw
 import type { HeldService, ServiceTracker } from '@switchyard/core/engine';
 import type { Chain, ChainRule, RenderedService, TableName } from '../../render/chains.ts';
 import { chainChange, type Change, type ChainRef, chainsOfRules, entryKey } from './change.ts';
-import type { EntryOwner, EntryOwners, OwnedEntry } from './entry-owners.ts';
+import type { EntryOwners, OwnedEntry } from './entry-owners.ts';
 import type { Group } from './group.ts';
 import type { KernelState } from './kernel-state.ts';
 import { lostEntries } from './lost-entries.ts';
@@ -66,23 +66,22 @@ export class ServiceChains {
   /** All rules in shared chains. */
   *entries(): Generator<OwnedEntry> {
     for (const { key, entries } of this.#tracker.values()) {
-      for (const { table, chain, rule } of entries) yield { table, chain, rule, key };
+      for (const entry of entries) yield { ...entry, key };
     }
   }
 
   /** Returns the changes that write a Service port as wanted. */
   upsert(service: ServiceForwarding, planning: ServicePlanning): Group {
     const { key } = service;
-    const owners = ownersOf(key);
     let next: HeldChains | undefined;
     const group: Group = {
-      ...owners,
+      ...ownersOf(key),
       plan: () => {
         const rendered = planning.render(service);
         next = ownedOf(service, rendered);
         const defersRemoval = planning.defersRemoval || group.keepsChains === true;
         const changes = this.#plan(service, rendered.chains, { ...planning, defersRemoval, next });
-        this.#owners.claim(next.entries, owners.entryOwner);
+        this.#owners.claim(next.entries, key);
         return changes;
       },
       chains: () => chainsOf(next, this.#tracker.get(key)),
@@ -127,7 +126,7 @@ export class ServiceChains {
         const defersRemoval = planning.defersRemoval || group.keepsChains === true;
         return had === undefined ? [] : this.#planGone(had, nothing, { ...planning, defersRemoval });
       },
-      chains: () => chainsOf(this.#tracker.get(key), undefined),
+      chains: () => chainsOf(this.#tracker.get(key)),
       settle: (isApplied) => {
         const had = this.#tracker.get(key);
         if (had !== undefined) this.#set(key, isApplied ? undefined : joined(key, had, undefined));
@@ -172,13 +171,13 @@ export class ServiceChains {
     if (before === undefined) return;
     const kept = new Set(next?.entries.map(entryKey));
     for (const entry of before.entries) {
-      if (!kept.has(entryKey(entry))) this.#owners.release(entry, { kind: 'service', key });
+      if (!kept.has(entryKey(entry))) this.#owners.release(entry, key);
     }
   }
 }
 
-function ownersOf(key: ServicePortKey): Pick<Group, 'owner'> & { readonly entryOwner: EntryOwner } {
-  return { owner: { kind: 'services', keys: [key] }, entryOwner: { kind: 'service', key } };
+function ownersOf(key: ServicePortKey): Pick<Group, 'owner' | 'entryOwner'> {
+  return { owner: { kind: 'services', keys: [key] }, entryOwner: key };
 }
 
 const nothing: WantedChains = { chains: [], entries: [] };
