@@ -1,4 +1,4 @@
-import { AttributeCursor, readText } from '@switchyard/native';
+import { readAttributes, readText } from '@switchyard/native';
 import type { ByteRange } from '@switchyard/netfilter';
 
 /** Numbers of linux/netfilter/nf_tables.h: where in a rule its verdict stands. */
@@ -19,10 +19,8 @@ const toVerdict: readonly number[] = [attribute.immediateData, attribute.dataVer
 export function jumpTarget(bytes: Uint8Array, rule: ByteRange): string | undefined {
   const expressions = find(bytes, rule, attribute.ruleExpressions);
   if (expressions === undefined) return undefined;
-  const cursor = new AttributeCursor();
-  cursor.enter(bytes, expressions.start, expressions.end);
-  while (cursor.next()) {
-    const target = cursor.type === attribute.listElement ? verdictChain(bytes, cursor) : undefined;
+  for (const expression of readAttributes(bytes, expressions.start, expressions.end)) {
+    const target = expression.type === attribute.listElement ? verdictChain(bytes, expression) : undefined;
     if (target !== undefined) return target;
   }
   return undefined;
@@ -37,8 +35,5 @@ function verdictChain(bytes: Uint8Array, expression: ByteRange): string | undefi
 }
 
 function find(bytes: Uint8Array, { start, end }: ByteRange, type: number): ByteRange | undefined {
-  const cursor = new AttributeCursor();
-  cursor.enter(bytes, start, end);
-  while (cursor.next()) if (cursor.type === type) return { start: cursor.start, end: cursor.end };
-  return undefined;
+  return readAttributes(bytes, start, end).find((one) => one.type === type);
 }

@@ -85,29 +85,26 @@ function entryRemoval({ chain, what, rules }: EntryRemoval, { state, owners, fai
 }
 
 /** Removes Service chains that no Service wants. Removes none while a Service is refused: a chain may be its own. */
-export function* removeUnwantedChains(
-  { state, stale, failed }: StaleContext,
-  isWanted: (chain: string) => boolean,
-): Generator<Group> {
-  const found = [...state.chainsOf('nat').keys()].filter((name) => isServiceChain(name) && !isWanted(name));
+export function* removeUnwantedChains(context: StaleContext, isWanted: (chain: string) => boolean): Generator<Group> {
+  const found = [...context.state.chainsOf('nat').keys()].filter((name) => isServiceChain(name) && !isWanted(name));
   found.sort((a, b) => rankOf(a) - rankOf(b));
-  for (const name of found) yield removal(name, { state, stale, failed });
+  for (const name of found) yield removal(name, context);
 }
 
 /** Removes deferred chains that are due; later ones wait for the next period. */
-export function* removeDueChains(context: Pick<StaleContext, 'state' | 'stale' | 'failed'>): Generator<Group> {
+export function* removeDueChains(context: StaleContext): Generator<Group> {
   const groups = [...dueChains(context)];
   yield* groups;
   if (groups.length > 0) context.stale.noteRemoved();
 }
 
 /** Removes chains that are due; those that stay are still due. */
-export function* dueChains(context: Pick<StaleContext, 'state' | 'stale' | 'failed'>): Generator<Group> {
+export function* dueChains(context: StaleContext): Generator<Group> {
   const due = context.stale.due().toSorted((a, b) => rankOf(a) - rankOf(b));
   for (const name of due) yield removal(name, context);
 }
 
-function removal(name: string, { state, stale, failed }: Pick<StaleContext, 'state' | 'stale' | 'failed'>): Group {
+function removal(name: string, { state, stale, failed }: StaleContext): Group {
   const table = 'nat';
   return {
     owner: { kind: 'stale', what: `chain ${name} of table ${table}` },
