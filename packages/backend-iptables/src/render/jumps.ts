@@ -6,8 +6,8 @@ import { commentOf, ruleOf } from './rule-text.ts';
 const newOnly = '-m conntrack --ctstate NEW';
 
 /**
- * Rules in the kernel's chains that lead to ours, as kube-proxy has them, each put before what is there: so the last of a chain
- * in this list is the first that packets meet.
+ * Rules in the kernel's chains that lead to the agent's, as in kube-proxy. Each is inserted before the present rules, so the last one
+ * of a chain in this list is the first that packets pass.
  */
 export const jumps: readonly PlacedRule[] = (
   [

@@ -4,7 +4,7 @@ import type { EntryOwner } from './entry-owners.ts';
 
 /** Changes that are written in one restore. */
 export interface Group extends ChangeGroup<Change> {
-  /** In whose name rules of shared chains are claimed; undefined for a group that claims none. */
+  /** Owner of the rules that the group claims in shared chains; undefined for a group that claims none. */
   readonly entryOwner?: EntryOwner;
   /** Set when the kernel refuses to remove an unwanted chain: the next plan only unlinks such chains. */
   keepsChains?: boolean;
