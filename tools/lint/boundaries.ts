@@ -30,7 +30,7 @@ const testAllow: Readonly<Record<string, readonly string[]>> = {
   example: ['lab'],
 };
 
-/** Beyond the layers: who uses which backend's public entry as a library. */
+/** Exceptions to the layers: packages that use a backend's public entry as a library. */
 const libraries: Readonly<Record<string, readonly string[]>> = {
   '@switchyard/backend-ebpf': ['@switchyard/backend-nftables'],
 };
@@ -40,7 +40,7 @@ const subPaths: Readonly<Record<string, readonly string[]>> = {
   'scenarios backend': ['traits'],
 };
 
-/** External packages that have one owner: who may import them, by path prefix. */
+/** External packages with one owner: path prefixes that may import them. */
 const owners: Readonly<Record<string, readonly string[]>> = {
   '@kubernetes/client-node': ['packages/core/src/kubernetes/', 'apps/kind-lb-controller/src/'],
   execa: ['tools/', 'apps/kind-lb-controller/src/docker/'],

@@ -25,7 +25,7 @@ const running = new Set<{ kill(signal: NodeJS.Signals): boolean }>();
 function onSignal(name: NodeJS.Signals): void {
   if (interruptedBy !== undefined) process.exit(130);
   interruptedBy = name;
-  if (name === 'SIGTERM') for (const child of running) child.kill('SIGINT'); // ^C reaches the children without us
+  if (name === 'SIGTERM') for (const child of running) child.kill('SIGINT'); // the terminal sends ^C to the children itself
 }
 
 async function main(args: readonly string[]): Promise<void> {

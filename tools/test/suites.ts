@@ -31,7 +31,7 @@ const checks: readonly Suite[] = [
   { name: 'lockfile', command: ['npm', 'run', '--silent', 'lockcheck'] },
 ];
 
-/** Packages whose tests take longest, longest first: what begins last should not end last. */
+/** Packages with the longest tests, longest first: a long run must not start last. */
 const longest = [
   'apps/conformance',
   'apps/node-agent',
