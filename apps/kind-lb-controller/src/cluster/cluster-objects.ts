@@ -30,7 +30,7 @@ export interface LoadBalancerService {
   /** Those that begin with `annotationPrefix`, with their full names. */
   readonly annotations: Readonly<Record<string, string>>;
   readonly finalizers: readonly string[];
-  /** Waits for its finalizers, perhaps ours. */
+  /** Whether it is being deleted and waits for its finalizers, perhaps this controller's. */
   readonly isBeingDeleted: boolean;
   /** As the API server has it. Empty means none. */
   readonly ingress: readonly V1LoadBalancerIngress[];

@@ -27,7 +27,7 @@ export class AddressAllocator {
   readonly #adopted = new Set<string>();
   #source: AddressSource | undefined;
   #readAt = -Infinity;
-  /** One reads for all who ask meanwhile; if that one is aborted, the others ask themselves. */
+  /** One reading serves all concurrent callers. If its caller aborts, the others start another one. */
   #reading: { readonly source: Promise<AddressSource>; readonly isAborted: () => boolean } | undefined;
   #grants: ReadonlyMap<LoadBalancerKey, AddressGrant> = new Map();
   #isStale = false;
@@ -49,14 +49,14 @@ export class AddressAllocator {
     this.#isStale = true;
   }
 
-  /** The cluster is gone, and its load balancers with it: what they had is free. */
+  /** Frees the addresses of a deleted cluster. */
   forget(cluster: string): void {
     this.leave(cluster);
     this.#book.replace((one) => one === cluster, []);
     this.#assign();
   }
 
-  /** Makes sure that the source is known, and not older than `maxAge`. Rejects as the runtime does. */
+  /** Ensures that the source is known and not older than `maxAge`. Rejects as the runtime does. */
   async refresh(maxAge: Millis, signal: AbortSignal): Promise<void> {
     const { clock, readSource } = this.#options;
     if (this.#source !== undefined && clock.monotonic() - this.#readAt <= maxAge) return;
@@ -82,14 +82,14 @@ export class AddressAllocator {
     this.#isStale = true;
   }
 
-  /** All Services of a cluster as they are now. */
+  /** Records all current Services of a cluster. */
   observe(cluster: string, services: Iterable<LoadBalancerService>): void {
     this.#book.observe(cluster, services);
     this.#isStale = true;
     this.#assign();
   }
 
-  /** The load balancer is removed: its addresses are free. */
+  /** Frees the addresses of a removed load balancer. */
   release(id: LoadBalancerId): void {
     this.#book.release(id);
     this.#isStale = true;
@@ -101,7 +101,7 @@ export class AddressAllocator {
     return this.#source !== undefined;
   }
 
-  /** Undefined: the Service is not ours, its cluster was not adopted, or the source is not known. */
+  /** The grant of a load balancer; undefined for a Service of another controller, a cluster not adopted, or an unknown source. */
   grantOf(id: LoadBalancerId): AddressGrant | undefined {
     if (!this.#adopted.has(id.cluster)) return undefined;
     this.#assign();

@@ -1,4 +1,4 @@
-/** A cluster whose Services we are to serve. */
+/** A cluster to serve. */
 export interface DiscoveredCluster {
   /** As kind knows it; unique. */
   readonly name: string;

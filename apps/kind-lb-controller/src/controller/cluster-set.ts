@@ -7,7 +7,7 @@ import type { ReachableCluster } from './serve-cluster.ts';
 export interface ClusterSetOptions {
   /** Runs until aborted; may reject with anything. */
   readonly serve: (cluster: ReachableCluster, signal: AbortSignal) => Promise<void>;
-  /** The cluster does not exist any more. */
+  /** Called when a cluster no longer exists. */
   readonly onGone: (cluster: string) => void;
   readonly clock: Clock;
   readonly log: Logger;
@@ -19,17 +19,17 @@ interface Served {
   readonly done: Promise<void>;
 }
 
-/** After serving ended with an error, which it should not. */
+/** Pause after serving ended with an unexpected error. */
 const restartPause: Millis = seconds(10);
 
 /**
- * The clusters that are served now. Each is served by itself: what happens to one does not hurt the others, and one that fails is
- * served again after a while. One whose kubeconfig has changed is served anew.
+ * The clusters that are served now, independently of each other. A cluster that fails is served again after a pause, one with a changed
+ * kubeconfig at once.
  */
 export class ClusterSet implements AsyncDisposable {
   readonly #options: ClusterSetOptions;
   readonly #served = new Map<string, Served>();
-  /** Those that are being stopped, too. */
+  /** End of serving per cluster, stopping ones included. */
   readonly #tails = new Map<string, Promise<void>>();
 
   constructor(options: ClusterSetOptions) {
@@ -41,7 +41,7 @@ export class ClusterSet implements AsyncDisposable {
     return this.#served.has(name);
   }
 
-  /** These are all there are now. */
+  /** Sets the clusters to serve. */
   update(clusters: readonly DiscoveredCluster[]): void {
     const { log, onGone } = this.#options;
     const wanted = new Map(clusters.map((cluster) => [cluster.name, cluster]));

@@ -22,7 +22,7 @@ const errorPrefix = 'switchyard.dev/';
 /** The API server's limit for a condition's message. */
 const maxMessage = 32_768;
 
-/** The status of a Service whose load balancer runs as planned. What its owner has to do something about comes first in the condition's message. */
+/** The status of a Service whose load balancer runs as planned. Problems for the owner come first in the condition's message. */
 export function runningStatus(
   plan: Pick<ServicePlan, 'service' | 'problems' | 'excludedNodes'>,
   { spec, settings }: PlannedRun,
@@ -58,9 +58,9 @@ export interface Failure {
   /** CamelCase and stable. */
   readonly reason: string;
   readonly message: string;
-  /** There is none; otherwise what ran before runs on, and its addresses stay announced. */
+  /** Whether the load balancer was removed; otherwise the previous one runs on, and its addresses stay announced. */
   readonly isGone: boolean;
-  /** The Service's. */
+  /** Cluster of the Service. */
   readonly cluster: string;
 }
 

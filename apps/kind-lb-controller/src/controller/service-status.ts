@@ -18,22 +18,22 @@ export interface DesiredCondition {
   readonly message: string;
 }
 
-/** What `status` is to say. */
+/** Wanted status. */
 export interface DesiredStatus {
-  /** Undefined: what it says already. Otherwise all there is to say; empty: no load balancer. */
+  /** The complete list; empty without a load balancer. Undefined: unchanged. */
   readonly ingress: readonly V1LoadBalancerIngress[] | undefined;
   /** At most one per own type; own types that are missing here are removed. */
   readonly conditions: readonly DesiredCondition[];
 }
 
-/** Whether we have written a status of this Service, and not taken it back. */
+/** Whether this controller has written a status of this Service and not cleared it. */
 export function hasOurConditions({ conditions }: LoadBalancerService): boolean {
   return conditions.some(({ type }) => type === readyConditionType);
 }
 
 /**
  * The status of a Service after its load balancer was removed. Where another implementation is responsible now, what may
- * be its own stays: only `addresses`, which were ours, are taken out.
+ * be its own stays: only `addresses`, which this controller had granted, are removed.
  */
 export function clearedStatus(service: LoadBalancerService, addresses: readonly IpAddress[]): DesiredStatus {
   const { loadBalancerClass: name } = service;
@@ -63,7 +63,7 @@ export function statusPatch(
   };
 }
 
-/** Those of others stay where they are, ours stay in their order, new ones come last. */
+/** Foreign conditions keep their place, own ones their order; new ones come last. */
 function conditionsOf(
   { conditions, generation }: LoadBalancerService,
   desired: DesiredStatus,

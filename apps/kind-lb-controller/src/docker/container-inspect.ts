@@ -4,7 +4,7 @@ import { arrayOf, type Fields, fieldsOf, parseJson, textOf, textsOf } from './js
 /** State of a container. `gone`: it is being removed, or is unusable. */
 export type ContainerState = 'created' | 'running' | 'paused' | 'restarting' | 'stopped' | 'gone';
 
-/** A container, as far as it concerns us. */
+/** The used fields of a container. */
 export interface EngineContainer {
   /** In full. */
   readonly id: string;

@@ -47,7 +47,7 @@ export function idOf(all: Readonly<Record<string, string>>): LoadBalancerId | un
   const cluster = all[labels.cluster];
   const service = all[labels.service];
   if (cluster === undefined || service === undefined || !/^[^/]+\/[^/]+$/.test(service)) return undefined;
-  return { cluster, service: service as ServiceKey }; // written by us from a ServiceKey
+  return { cluster, service: service as ServiceKey }; // the label was written from a ServiceKey
 }
 
 /** The virtual addresses in the labels. */

@@ -135,7 +135,7 @@ class Search {
     }
   }
 
-  /** Whether the cluster is known, or stopped. One whose API server does not come up yet is looked at again. */
+  /** Looks at one cluster. Returns false when its API server is not up yet, for another look. */
   async #look(one: KindContainers, signal: AbortSignal): Promise<boolean> {
     const { cluster, controlPlanes, server } = one;
     const [controlPlane] = controlPlanes;
@@ -185,7 +185,7 @@ class Search {
   }
 
   /**
-   * Whether the cluster's nodes are on other networks than ours, where load balancers could not reach them: another controller's. Not if ours
+   * Whether the cluster's nodes are only on other networks, where load balancers cannot reach them. False if this controller's network
    * does not exist: then conditions of the Services report that.
    */
   async #isElsewhere(cluster: string, { networks }: EngineContainer, signal: AbortSignal): Promise<boolean> {

@@ -23,7 +23,7 @@ const backOffBounds = { first: millis(200), max: millis(2000) };
 const overlap = millis(2000);
 
 /**
- * The one stream of the engine's events, for everybody who listens. It is opened at once, and again, with back-off, whenever
+ * The one stream of the engine's events, for all listeners. It is opened at once, and again, with back-off, whenever
  * it ends, until disposed.
  */
 export class EngineEvents implements AsyncDisposable {

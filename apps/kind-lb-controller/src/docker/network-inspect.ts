@@ -1,7 +1,7 @@
 import { type Cidr, HostError, type IpAddress, tryParseCidr, tryParseIp } from '@switchyard/core';
 import { arrayOf, type Fields, fieldsOf, parseJson, textOf } from './json-fields.ts';
 
-/** A network of the engine, as far as it concerns us. */
+/** The used fields of an engine's network. */
 export interface EngineNetwork {
   readonly name: string;
   /** IPv4 before IPv6 where the engine says so; at least one. */

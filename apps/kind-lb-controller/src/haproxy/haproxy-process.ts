@@ -141,7 +141,7 @@ export class HaproxyProcess implements AsyncDisposable {
     return undefined;
   }
 
-  /** A master that did not come up, or whose start was aborted, must not stay behind. */
+  /** Waits for a master; kills one that did not come up or whose start was aborted. */
   async #awaitOrStop(master: MasterProcess, signal: AbortSignal): Promise<MasterState | undefined> {
     try {
       const limits = { clock: this.#options.clock, limit: startLimit };

@@ -81,7 +81,7 @@ export class MasterProcess implements HaproxyMaster {
     if (!this.#hasEnded) this.#child.kill(name);
   }
 
-  /** Lets it live on without us: nothing of it keeps this process running. */
+  /** Leaves the process running on its own; it no longer keeps this process alive. */
   release(): void {
     this.#child.stdout?.destroy();
     this.#child.stderr?.destroy();

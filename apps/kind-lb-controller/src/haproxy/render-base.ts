@@ -1,4 +1,4 @@
-/** Where HAProxy finds and makes what it shares with us. Absolute paths. */
+/** Absolute paths of the files that HAProxy shares with the controller. */
 export interface HaproxyBaseInput {
   /** The stats socket, which also hands listening sockets over at a reload. */
   readonly adminSocket: string;
@@ -7,8 +7,8 @@ export interface HaproxyBaseInput {
 }
 
 /**
- * The part of HAProxy's configuration that never changes. With it alone HAProxy runs and serves nothing, so a container starts
- * before anybody knows what it is for.
+ * The constant part of HAProxy's configuration. With it alone HAProxy runs and serves nothing, so a container can start before its
+ * spec is known.
  */
 export function renderBase({ adminSocket, serverState }: HaproxyBaseInput): string {
   return [

@@ -115,7 +115,7 @@ class NamespaceForwarder implements KernelForwarder {
     return loadTransparent(this.#runner, wanted, signal);
   }
 
-  /** Whether what is in the namespace can be ours at all: in the machine's, the same tables are a node agent's. */
+  /** Whether rules in the namespace can be the controller's: in the machine's namespace, the same tables are a node agent's. */
   async #mayLook(): Promise<boolean> {
     try {
       await this.#assertOurs();

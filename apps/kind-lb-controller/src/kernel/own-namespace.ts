@@ -9,7 +9,7 @@ export function netnsPath(netns: string): string {
   return `${namespacesFolder}/${netns}`;
 }
 
-/** A runner whose programs run in the namespace of this name; undefined: where we are. By exec: the process id is the program's. */
+/** A runner whose programs run in the namespace of this name; undefined: the current one. By exec: the process id is the program's. */
 export function runnerInNetns(runner: CommandRunner, netns: string | undefined): CommandRunner {
   if (netns === undefined) return runner;
   return { run: (...[file, args, options]) => runner.run(...commandInNetns(netns, file, args), options) };
@@ -26,7 +26,7 @@ export function commandInNetns(
 
 /**
  * Throws `ConfigError` unless the namespace (undefined: our own) is a named one in /run/netns and not the machine's: what the
- * machine itself has is not ours to change. `what` begins the message: what would be changed, and by which setting.
+ * machine itself has must not be changed. `what` begins the message: what would be changed, and by which setting.
  */
 export async function assertNotMachines(
   netns: string | undefined,
@@ -48,6 +48,6 @@ async function inodeOf(path: string): Promise<number | undefined> {
   try {
     return (await stat(path)).ino;
   } catch {
-    return undefined; // gone, or not for us to see
+    return undefined; // gone, or not readable
   }
 }

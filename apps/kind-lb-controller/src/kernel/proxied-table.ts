@@ -96,7 +96,7 @@ interface PortOfFamily {
   readonly ipFamily: IpFamily;
 }
 
-/** Targets that are not ready here are those whose flows may go on, but which get no new ones. A slice for each port number. */
+/** One slice per port number. Targets that are not ready keep their flows and get no new ones. */
 function slicesOf(
   service: ServiceKey,
   of: PortOfFamily,

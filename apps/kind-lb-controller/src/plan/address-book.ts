@@ -12,7 +12,7 @@ import {
 
 /**
  * Holders of addresses, for all clusters of one controller: they share the network. Remembers granted addresses, so
- * that two clusters never get the same address while no status says yet who has it.
+ * that two clusters never get the same address before a status shows it.
  *
  * Before anything that `assign` gives to a cluster is used, `replace` by what the runtime lists for it; after a load balancer
  * was removed, `release` it. Until then no other load balancer gets its addresses, even if its Service was deleted long ago.

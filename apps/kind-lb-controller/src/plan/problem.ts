@@ -81,7 +81,7 @@ export function excludedNodeText(excluded: ExcludedNode): string {
 /** Of large clusters not every Node is named: an Event has room for 1024 characters. */
 const mostNamed = 8;
 
-/** The Nodes that are left out and why, and what to do about a label: kubeadm's surprises everybody whose cluster has no other node. Empty if there are none. */
+/** Describes the excluded Nodes, the reasons, and a remedy for a label: kubeadm labels control planes, which may be the only nodes. Empty for none. */
 export function excludedNodesText(excluded: readonly ExcludedNode[]): string {
   const named = excluded.slice(0, mostNamed).map(excludedNodeText);
   const others = excluded.length > mostNamed ? ` and ${excluded.length - mostNamed} others` : '';

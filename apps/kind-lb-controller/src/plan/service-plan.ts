@@ -12,7 +12,7 @@ export interface PlanContext {
   readonly cluster: string;
   readonly nodes: ReadonlyMap<NodeName, LoadBalancerNode>;
   readonly slices: ServiceSlices;
-  /** From the address book; a Service without a grant is not ours. */
+  /** From the address book; a Service without a grant belongs to another controller. */
   readonly grantOf: (service: ServiceKey) => AddressGrant | undefined;
   readonly defaults: PlanDefaults;
   /** `settings` of the last plan that ran, for a Service whose annotations are wrong now. Undefined: none did. */
@@ -21,11 +21,11 @@ export interface PlanContext {
 
 /** Wanted state of one Service's load balancer. */
 export type PlannedState =
-  /** It is to run so, perhaps with problems. */
+  /** A load balancer with this spec, perhaps with problems. */
   | { readonly status: 'run'; readonly spec: LoadBalancerSpec; readonly settings: ServiceSettings }
-  /** It cannot be said how it is to run: what runs is left as it is, and nothing new is made. Problems say why. */
+  /** Unknown: an existing load balancer stays unchanged, and none is made. Problems say why. */
   | { readonly status: 'keep' }
-  /** None is to run: the Service is not ours, is being deleted, or nothing of it can be served (then problems say why). */
+  /** No load balancer: the Service belongs to another controller, is being deleted, or cannot be served at all (problems say why). */
   | { readonly status: 'remove' };
 
 /** The plan of one Service. */
@@ -34,6 +34,6 @@ export interface ServicePlan {
   readonly planned: PlannedState;
   /** Problems for the Service's owner: annotations, addresses, then ports in order. Empty for a Service of another controller. */
   readonly problems: readonly Problem[];
-  /** Sorted by name. Empty for a Service that is not ours. */
+  /** Sorted by name. Empty for a Service of another controller. */
   readonly excludedNodes: readonly ExcludedNode[];
 }

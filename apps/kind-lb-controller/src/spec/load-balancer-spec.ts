@@ -18,7 +18,7 @@ export function loadBalancerKey({ cluster, service }: LoadBalancerId): LoadBalan
 
 /**
  * How traffic goes through. `proxy`: HAProxy for TCP, the kernel with address translation for UDP and SCTP; nodes see the load
- * balancer's address. `transparent`: packets are handed on to a node as they came (direct server return), whose proxy
+ * balancer's address. `transparent`: packets are forwarded unchanged to a node (direct server return), whose proxy
  * answers for the load balancer's address (`ipMode: VIP`, KEP-1860) straight to the client.
  */
 export type ForwardingPath = 'proxy' | 'transparent';
@@ -71,7 +71,7 @@ export interface LoadBalancerSpec {
   readonly path: ForwardingPath;
   /** Sorted by port, then protocol. */
   readonly ports: readonly PortSpec[];
-  /** Of both families; no range of a family means that all its clients are welcome. */
+  /** Ranges of both families; a family without a range admits all its clients. */
   readonly sourceRanges: readonly Cidr[];
   readonly sessionAffinity: ServiceRecord['sessionAffinity'];
   /** Whether TCP connections begin with a PROXY protocol header, for which the application must be ready. */

@@ -13,7 +13,7 @@ const maxFlows = 131_072;
  * `in-…` finds the node; `new-…` and `keep-…` remember it for the connection, `greet-…` and `meet-…` for the client (session
  * affinity); `about-…` is for errors about connections.
  *
- * An `update` makes an element or refreshes it, but never changes what it holds: who gets another node is deleted before. It has
+ * An `update` makes an element or refreshes it, but never changes its value: an entry for another node is deleted first. It has
  * a rule of its own: when a map is full it ends the rule it stands in.
  */
 export function renderPort(port: TransparentPort, to: Rendering): void {

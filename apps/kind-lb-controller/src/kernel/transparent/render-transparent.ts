@@ -6,7 +6,7 @@ import { renderPort } from './render-port.ts';
 import { classId, elementsOf, nameOf, type Rendering } from './rendering.ts';
 import type { TransparentPort } from './transparent-port.ts';
 
-/** Chains and maps as nft text, and by name: who loads them deletes the others. */
+/** Chains and maps as nft text, and by name: loading deletes all others. */
 export interface RenderedTransparent {
   /** Body of the table. Maps that rules fill are only declared. */
   readonly body: string;
@@ -28,7 +28,7 @@ const protocolNumbers: Readonly<Record<Protocol, number>> = { TCP: 6, UDP: 17, S
  * before this host's own stack sees them. No connection tracking, routing or forwarding setting takes part.
  *
  * A connection is a client's address and port (in `meta mark`) at one of the ports. `flows-…` remembers its node, by number, in
- * `meta priority`; who is new gets the node of its bucket. A node that joins changes none of the first answers and few of the second.
+ * `meta priority`; a new connection gets the node of its bucket. A new node changes no remembered connection and few buckets.
  */
 export function renderTransparent(ports: readonly TransparentPort[], interfaceName: string): RenderedTransparent {
   const families = ipFamilies.flatMap((ipFamily): readonly FamilyPorts[] => {

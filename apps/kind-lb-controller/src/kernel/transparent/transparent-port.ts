@@ -3,7 +3,7 @@ import type { LoadBalancerSpec, PortSpec, Target } from '../../spec/load-balance
 import type { KernelRequest } from '../kernel-forwarder.ts';
 import { usableTargets } from '../usable-targets.ts';
 
-/** One virtual address, port and protocol whose packets are handed on to nodes as they came. */
+/** One virtual address, port and protocol whose packets are forwarded to nodes unchanged. */
 export interface TransparentPort {
   readonly address: IpAddress;
   readonly port: Port;
@@ -12,13 +12,13 @@ export interface TransparentPort {
   readonly sessionAffinity: LoadBalancerSpec['sessionAffinity'];
   /** Link addresses of nodes, of the address' family: those that get new connections. Empty: connections are refused. */
   readonly forNew: readonly IpAddress[];
-  /** Those that what has no connections may go on to. */
+  /** Link addresses that traffic without connections may continue to use. */
   readonly forOld: readonly IpAddress[];
-  /** All there are. */
+  /** Link addresses of all targets. */
   readonly present: readonly IpAddress[];
 }
 
-/** Those of all load balancers whose path is `transparent`. Of two for the same address, port and protocol the first has it. */
+/** Ports of all load balancers whose path is `transparent`. Of two with the same address, port and protocol the first wins. */
 export function transparentPorts({
   specs,
   health,
