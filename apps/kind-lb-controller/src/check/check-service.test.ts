@@ -151,7 +151,7 @@ describe('checkService warns', () => {
     expect(reasons(check(changes, flags))).toContain(reason);
     expect(reasons(check({ container: preStop(17) }, drain))).not.toContain(reason);
   });
-  test('of a Service without Deployment, which loses or not: nobody knows', () => {
+  test('of a Service without Deployment, whose loss is unknown', () => {
     const report = checkService({ ...exampleObjects(), deployments: [] }, config);
     expect(reasons(report)).toEqual(['NoDeployment']);
     expect(report.isLossless).toBe(false);

@@ -15,7 +15,7 @@ const taints = [{ key: 'ToBeDeletedByClusterAutoscaler', effect: 'NoSchedule' }]
 
 test.each<[title: string, changes: Parameters<typeof lbNode>[2], expected: NodeExclusion | undefined]>([
   ['nothing special', {}, undefined],
-  ['the label, with whatever value', { metadata: { labels: { [exclusionLabel]: 'false' } } }, 'label'],
+  ['the label, with any value', { metadata: { labels: { [exclusionLabel]: 'false' } } }, 'label'],
   ['the taint', { spec: { taints } }, 'taint'],
   ['another taint', { spec: { taints: [{ key: 'node.kubernetes.io/not-ready', effect: 'NoExecute' }] } }, undefined],
   ['a deletion', { metadata: { deletionTimestamp } }, 'beingDeleted'],

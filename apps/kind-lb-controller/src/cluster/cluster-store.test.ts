@@ -33,19 +33,19 @@ test('a view is in sync once everything was listed, be it empty; until then each
 });
 
 describe('Services', () => {
-  test('that are listed again concern nobody, unless they changed, came or went', () => {
+  test('that are listed again are no change, unless one was changed, added or deleted', () => {
     listed(web, lbService('default/old'), internal);
     expect(listed(web, lbService('default/old'), internal)).toBeUndefined();
     const changed = lbService('default/web', { spec: { externalTrafficPolicy: 'Local' } });
     expect(listed(changed, lbService('default/new'))).toEqual(['default/new', 'default/old', 'default/web']);
   });
-  test('that never were load balancers concern nobody, and nothing is kept of them', () => {
+  test('that never were load balancers are no change, and are not kept', () => {
     listed(web);
     expect(services({ kind: 'upsert', item: internal })).toBeUndefined();
     expect(services({ kind: 'delete', name: 'default/internal' })).toBeUndefined();
     expect([...(store.view.services?.keys() ?? [])]).toEqual(['default/web']);
   });
-  test('that are deleted, or are no load balancers any more, are told', () => {
+  test('that are deleted, or are no load balancers any more, are reported', () => {
     listed(web, lbService('default/other'));
     expect(services({ kind: 'delete', name: 'default/web' })).toEqual(['default/web']);
     const noMore = lbService('default/other', { spec: { type: 'ClusterIP' } });
@@ -87,12 +87,12 @@ describe('EndpointSlices', () => {
   const addresses = (): unknown =>
     store.view.slices?.slicesOf(web.record.key).flatMap(({ endpoints }) => endpoints.map(({ address }) => address));
 
-  test('that change are told with their Service', () => {
+  test('that change are reported with their Service', () => {
     expect(slice(lbSlice('default/web', ['10.244.1.5@node1 terminating']))).toEqual(['default/web']);
     expect(slice(lbSlice('default/web', ['10.244.1.5@node1 terminating']))).toBeUndefined();
     expect(slice(lbSlice('default/internal', ['10.244.1.10@node1']))).toBeUndefined();
   });
-  test('that are gone after a new list are forgotten', () => {
+  test('missing in a new list are forgotten', () => {
     expect(slicesListed(lbSlice('default/internal', ['10.244.1.9@node1']))).toEqual(['default/web']);
     expect(addresses()).toEqual([]);
   });

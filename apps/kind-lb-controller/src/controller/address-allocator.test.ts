@@ -79,7 +79,7 @@ test('one that asks with others and is aborted does not spoil it for them', asyn
   expect(own.isOpen).toBe(true);
 });
 
-test('an address that is given back in one cluster goes to who waits for it in another, who is told', async () => {
+test('an address released in one cluster is granted to a waiting Service of another, which is reported', async () => {
   const told: string[] = [];
   for (const cluster of ['a', 'b'])
     allocator.join(cluster, (keys) => told.push(...keys.map((key) => `${cluster} ${key}`)));
@@ -95,7 +95,7 @@ test('an address that is given back in one cluster goes to who waits for it in a
   expect(allocator.grantOf(idOf('b', 'late'))?.addresses).toEqual(['172.18.255.1']);
 });
 
-test('what runs already keeps its address, whoever asks first', async () => {
+test('a running load balancer keeps its address, even if another Service comes first', async () => {
   allocator.adopt('a', [{ id: idOf('a', 'two'), addresses: [parseIp('172.18.255.1')] }]);
   allocator.observe('a', [lbService('default/one'), lbService('default/two')]);
   await allocator.refresh(millis(0), signal);
@@ -103,7 +103,7 @@ test('what runs already keeps its address, whoever asks first', async () => {
   expect(allocator.grantOf(idOf('a', 'two'))?.addresses).toEqual(['172.18.255.1']);
 });
 
-test('a cluster that nobody serves for a while keeps its addresses; one that is gone does not', async () => {
+test('a cluster that is not served for a while keeps its addresses; a deleted one does not', async () => {
   allocator.observe('a', [lbService('default/one')]);
   await allocator.refresh(millis(0), signal);
   allocator.leave('a');
@@ -117,7 +117,7 @@ test('a cluster that nobody serves for a while keeps its addresses; one that is 
   expect(allocator.grantOf(idOf('b', 'three'))?.addresses).toEqual(['172.18.255.1']);
 });
 
-test('a load balancer of a cluster that nobody serves here yet, or somebody else serves, keeps its address', async () => {
+test('a load balancer of a cluster not served yet, or served by another controller, keeps its address', async () => {
   const running = { id: idOf('b', 'two'), addresses: [parseIp('172.18.255.1')] };
   source = { ...pool, held: [running] };
   allocator.leave('b');
@@ -137,7 +137,7 @@ test('a load balancer of a cluster that nobody serves here yet, or somebody else
   expect(allocator.grantOf(idOf('a', 'late'))?.addresses).toEqual(['172.18.255.1']);
 });
 
-test('a cluster that is gone keeps nothing, whatever happened since it was served', async () => {
+test('a deleted cluster keeps nothing, regardless of events since it was served', async () => {
   allocator.observe('a', [lbService('default/one')]);
   await allocator.refresh(millis(0), signal);
   allocator.leave('a');
@@ -156,7 +156,7 @@ test('what a load balancer was given is known until it is released', async () =>
   expect(allocator.addressesOf(idOf('a', 'one'))).toEqual([]);
 });
 
-test('a source that cannot be read is asked for once for all who wait', async () => {
+test('an unreadable source is read once for all waiting callers', async () => {
   source = new HostError('docker.engineDown', 'the engine is away');
   const all = await Promise.allSettled(Array.from({ length: 10 }, () => allocator.refresh(millis(0), signal)));
   expect(all.every(({ status }) => status === 'rejected')).toBe(true);

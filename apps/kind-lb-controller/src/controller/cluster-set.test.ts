@@ -100,7 +100,7 @@ test('one that fails is served again after ten seconds, and does not hurt the ot
   expect(log.transitions).toEqual(['error a cluster cannot be served; will be tried again']);
 });
 
-test('a kubeconfig that is none is told', async () => {
+test('an invalid kubeconfig is logged', async () => {
   await update({ name: 'a', kubeconfig: 'x' });
   await expect
     .poll(() => log.lines[0]?.fields)

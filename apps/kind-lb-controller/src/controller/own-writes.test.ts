@@ -21,7 +21,7 @@ test('several writes in a row count as the last one, whichever of them the watch
   expect([seen('1'), seen('2'), seen('3')]).toEqual(['3', '3', '3']);
 });
 
-test('what somebody else wrote afterwards counts, and then what we wrote is forgotten', () => {
+test('a later write of another process counts, and the own one is forgotten', () => {
   expect([seen('5'), seen('1')]).toEqual(['5', '1']);
 });
 
@@ -30,7 +30,7 @@ test('a write that changed nothing supersedes nothing', () => {
   expect(seen('2')).toBe('2');
 });
 
-test('a Service that is gone leaves nothing behind', () => {
+test('a deleted Service leaves nothing behind', () => {
   writes.forget(at('1').record.key);
   expect(seen('1')).toBe('1');
 });

@@ -39,7 +39,7 @@ const conflict: Problem = {
 };
 
 describe('a load balancer that runs', () => {
-  test('tells where, with which health checks, and what is published', () => {
+  test('shows the place, the health checks, and published ports', () => {
     const { conditions, ingress } = statusWith([], ['127.0.0.1:32768 -> 80/TCP']);
     expect(ingress).toEqual([
       {
@@ -56,7 +56,7 @@ describe('a load balancer that runs', () => {
       /HTTP GET :32080\/healthz every .*; container switchyard-lb-1f3a9; published 127\.0\.0\.1:32768 -> 80\/TCP$/,
     );
   });
-  test('tells that it does not wait for health checks', () => {
+  test('shows that it does not wait for health checks', () => {
     const run = { spec, settings: { ...settings, isFastDrain: true } };
     const { conditions } = runningStatus({ service, problems: [], excludedNodes: [] }, run, place);
     expect(conditions[0]?.message).toContain(
@@ -120,7 +120,7 @@ test('a failure keeps the addresses of what ran before; nothing keeps none', () 
   expect(failedStatus({ problems: [] }, { ...failure, ...at, isGone: true }).ingress).toEqual([]);
 });
 
-test('a port that another Service has is told in the same words, whether the others are served or none is', () => {
+test('a port conflict has the same text whether other ports are served or none is', () => {
   const failure = { reason: 'PortConflict', message: 'x', cluster: 'kind', isGone: true };
   const ofFailure = failedStatus({ problems: [conflict] }, failure).conditions[0];
   expect(ofFailure).toEqual(statusWith([conflict]).conditions[0]);

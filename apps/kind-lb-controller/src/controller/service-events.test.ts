@@ -22,7 +22,7 @@ beforeEach(() => {
 });
 
 describe('nodes that are left out', () => {
-  test('are told once, and again when others are', () => {
+  test('are reported once, and again when others are', () => {
     events.nodes(web, [labelled('a')], true);
     events.nodes(web, [labelled('a')], true);
     events.nodes(web, [labelled('a'), labelled('b')], true);
@@ -49,13 +49,13 @@ describe('nodes that are left out', () => {
     ['a taint', { node: nodeName('a'), reason: 'taint' }, 'a (taint ToBeDeletedByClusterAutoscaler)'],
     ['deletion', { node: nodeName('a'), reason: 'beingDeleted' }, 'a (being deleted)'],
     ['no address', { node: 'a' as NodeName, reason: 'noAddress', ipFamily: 'IPv6' }, 'a (no IPv6 address)'],
-  ])('because of %s are told with the reason', (_, excluded, text) => {
+  ])('because of %s are reported with the reason', (_, excluded, text) => {
     events.nodes(web, [excluded], true);
     expect(recorded[0]?.note).toContain(text);
   });
 });
 
-test('wrong configuration is told once, again when it is wrong otherwise, and again after it was right', () => {
+test('wrong configuration is reported once, again when it is wrong otherwise, and again after it was right', () => {
   const wrong = (value: string): Parameters<ServiceEvents['problems']>[1] => [
     { kind: 'annotation', name: 'lb.switchyard.dev/path', value, fault: 'it must be proxy or transparent' },
   ];
@@ -65,7 +65,7 @@ test('wrong configuration is told once, again when it is wrong otherwise, and ag
   expect(reasons()).toEqual(Array.from({ length: 3 }, () => 'Warning InvalidConfiguration'));
 });
 
-test('what the condition shows already was told by an earlier controller', () => {
+test('problems in the condition were reported by an earlier controller', () => {
   const shown = `profile; left out: ${excludedNodesText([labelled('a')])}; more`;
   events.nodes(showing('Serving', shown), [labelled('a')], true);
   expect(recorded).toEqual([]);
@@ -73,7 +73,7 @@ test('what the condition shows already was told by an earlier controller', () =>
   expect(reasons()).toEqual(['Warning LoadBalancerNodesExcluded', 'Warning UnAvailableLoadBalancer']);
 });
 
-test('a Service that was made anew is told everything', () => {
+test('a Service that was made anew gets every Event', () => {
   events.nodes(web, [labelled('a')], true);
   events.forget(web);
   events.nodes(web, [labelled('a')], true);

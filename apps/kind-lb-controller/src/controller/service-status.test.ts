@@ -36,7 +36,7 @@ describe('the patch', () => {
       conditions: [{ ...turned, lastTransitionTime: now }],
     });
   });
-  test('takes away what is no longer true of ours, with null where nothing is left', () => {
+  test('removes outdated own entries, with null where nothing is left', () => {
     const status = { loadBalancer: { ingress }, conditions: [written] };
     expect(patchOf({ status }, { ingress: [], conditions: [] })).toEqual({
       loadBalancer: { ingress: null },

@@ -31,7 +31,7 @@ async function sourceOf(answers: readonly FakeAnswer[]): Promise<unknown> {
 const old = '[{"name":"kind","subnets":[{"subnet":"10.89.0.0/24","gateway":"10.89.0.254"}]}]';
 
 describe('the pool on a network', () => {
-  test('leaves out what others have: the gateway, containers; and tells what load balancers have', async () => {
+  test('reserves addresses of the gateway and of containers, and lists those of load balancers', async () => {
     const attached = [
       { when: 'network inspect kind', stdout: old },
       { when: 'ps * network=kind', stdout: 'node\n' },

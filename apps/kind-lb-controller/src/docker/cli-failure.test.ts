@@ -29,7 +29,7 @@ const texts: readonly (readonly [string, string, CliFailureKind])[] = [
     'programTooOld',
   ],
   ["Docker's missing network", 'Error response from daemon: network nosuch not found', 'noSuchNetwork'],
-  ["Docker's missing network, asked for", 'Error: No such network: nosuch', 'noSuchNetwork'],
+  ["Docker's missing network, inspected", 'Error: No such network: nosuch', 'noSuchNetwork'],
   [
     "Podman's missing network",
     'Error: inspecting object: network nosuch: unable to find network with name or ID nosuch: network not found',
@@ -74,7 +74,7 @@ const texts: readonly (readonly [string, string, CliFailureKind])[] = [
   ['anything else', 'Error response from daemon: something new', 'other'],
 ];
 
-test.each(texts)('%s is told apart', (_, stderr, kind) => {
+test.each(texts)('%s is classified', (_, stderr, kind) => {
   expect(classifyFailure(stderr)).toBe(kind);
   expect(failureMeanings[kind].advice).not.toBe('');
 });

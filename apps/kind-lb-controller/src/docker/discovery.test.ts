@@ -64,7 +64,7 @@ describe('the search for clusters', () => {
     expect(found).toEqual({ end: 'enough', names: [[], ['kind']], log: [] });
   });
 
-  test('finds clusters although the network is missing: their Services are to be told', async () => {
+  test('finds clusters although the network is missing: their Services must report it', async () => {
     const missing = { when: 'network inspect kind', stderr: 'Error: No such network: kind', exitCode: 1 };
     using engine = new FakeEngine([listed, missing, ...there]);
     const found = await watch(engine.program, (seen) => seen.at(-1)?.length === 1);

@@ -13,7 +13,7 @@ function fixture(): { clock: ManualClock; told: unknown[]; disturbances: Disturb
   return { clock, told, disturbances: new DisturbanceThrottle(clock, listener) };
 }
 
-test('disturbances are told at once, those of one that cannot live with growing waits', async () => {
+test('disturbances are reported at once, repeated ones with growing waits', async () => {
   const { clock, told, disturbances } = fixture();
   for (let count = 0; count < 3; count++) disturbances.add('a', id);
   expect(told).toEqual([[id], [id], [id]]);
@@ -36,7 +36,7 @@ test('after a quiet minute all is forgiven', async () => {
   expect(told).toHaveLength(4);
 });
 
-test('nobody is told after the end', async () => {
+test('nothing is reported after the end', async () => {
   const { clock, told, disturbances } = fixture();
   for (let count = 0; count < 4; count++) disturbances.add('a', id);
   disturbances[Symbol.dispose]();

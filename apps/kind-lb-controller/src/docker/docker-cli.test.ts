@@ -22,7 +22,7 @@ describe('a command', () => {
     });
   });
 
-  test('of a program that is not there is told so', async () => {
+  test('of a missing program says so', async () => {
     const cli = new DockerCli({ program: '/nonexistent/podman' });
     expect(cli.kind).toBe('podman');
     expect(await cli.try(['ps'], {}, signal)).toMatchObject({ status: 'failed', failure: { kind: 'programMissing' } });
@@ -66,7 +66,7 @@ test('only so many commands run at once, and one that waits can be aborted', asy
 });
 
 describe('a stream', () => {
-  test('hands over lines as they come, and tells how it ended', async () => {
+  test('delivers lines as they arrive, and returns how it ended', async () => {
     using engine = new FakeEngine([{ when: 'events', stdout: 'one\ntwo\n', stderr: 'unexpected EOF', exitCode: 1 }]);
     const lines: string[] = [];
     const end = await new DockerCli({ program: engine.program }).follow(['events'], (line) => lines.push(line), signal);

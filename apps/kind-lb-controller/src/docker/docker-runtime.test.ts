@@ -61,7 +61,7 @@ describe('ensure', () => {
     expect(site.actions()).toEqual(['run', 'exec']);
   });
 
-  test('believes nothing of before once it was asked what there is: somebody else may have led meanwhile', async () => {
+  test('forgets applied specs after a list: another controller may have led in between', async () => {
     const missing = { when: 'container inspect *', stdout: '[]', stderr: 'No such container: x', exitCode: 1 };
     const none = { when: 'ps --all *', stdout: '' };
     await using site = fixture([{ when: 'run *', stdout: 'c1\n' }, worker, missing, none]);
@@ -90,7 +90,7 @@ describe('ensure', () => {
     expect(run.includes('--sysctl=net.ipv4.conf.eth0.')).toBe(network === '--network=kind');
   });
 
-  test('of one that somebody else just made uses that, once it is of the same kind', async () => {
+  test('of one that another process just made uses that, once it is of the same kind', async () => {
     const inUse = 'Conflict. The container name "/x" is already in use by container "c1"';
     await using site = fixture([
       { when: 'run *', stderr: inUse, exitCode: 125, times: 1 },
@@ -165,7 +165,7 @@ test('an event of its container disturbs a load balancer; those of others do not
   await expect.poll(() => site.disturbed, { timeout: 5000 }).toEqual(['all', [spec.id]]);
 });
 
-test('the start of a container that is told late disturbs nobody: whatever starts again has died before', async () => {
+test('a late start event is no disturbance: a restart follows a died event', async () => {
   const other = exampleSpec('other');
   const event = (Action: string, ID: string, { id }: typeof spec): string => {
     const labels = { 'dev.switchyard.lb.cluster': id.cluster, 'dev.switchyard.lb.service': id.service };

@@ -49,7 +49,7 @@ describe('network inspect', () => {
     });
   });
 
-  test('of Podman before 5, and of nerdctl, which do not tell of containers', () => {
+  test('of Podman before 5, and of nerdctl, which list no containers', () => {
     const { containers: _, ...old } = podman;
     expect(parseNetwork(JSON.stringify([old])).containers).toBeUndefined();
     const nerdctl = {
@@ -171,7 +171,7 @@ describe('a line of events', () => {
     ['a network is made', '{"Type":"network","Action":"create","Actor":{"ID":"n"}}'],
     ['the engine stops in the middle of a line', '{"Type":"container","Act'],
     ['a warning', 'WARNING: Error loading config file'],
-  ])('is none of ours: %s', (_, line) => {
+  ])('is ignored: %s', (_, line) => {
     expect(parseEvent(line)).toBeUndefined();
   });
 });

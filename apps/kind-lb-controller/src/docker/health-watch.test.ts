@@ -69,7 +69,7 @@ describe('the log of a container', () => {
     expect(site.engine.calls).toEqual([]);
   });
 
-  test('tells changes where they are asked for, with the time of the line', async () => {
+  test('reports changes where they are wanted, with the time of the line', async () => {
     await using site = fixture(line(1, 'kind:default:web:80:ipv4'), { followsTargets: true });
     await site.watch.watch('lb', tcp, 1000);
     const time = Date.parse('2026-11-21T23:31:01.500Z');
@@ -79,7 +79,7 @@ describe('the log of a container', () => {
     expect(site.count).toBe(0);
   });
 
-  test('is opened again where it ended, and no line is told twice', async () => {
+  test('is opened again where it ended, and no line is reported twice', async () => {
     const lines = line(1, 'kind:default:web:80:ipv4') + line(2, 'kind:default:web:80:ipv4', 'UP');
     await using site = fixture('', {
       followsTargets: true,
@@ -93,7 +93,7 @@ describe('the log of a container', () => {
     expect(site.engine.calls.at(-1)).toBe('logs --follow --timestamps --since=2026-11-21T23:31:02.500000000Z lb');
   });
 
-  test('makes kernel rules follow, and again after a failure, which is told once', async () => {
+  test('makes kernel rules follow, and again after a failure, which is logged once', async () => {
     await using site = fixture(line(1, 'kind:default:dns:check:ipv4'));
     site.answers.push('busy', 'still busy', undefined);
     await site.watch.watch('lb', udp, 0);

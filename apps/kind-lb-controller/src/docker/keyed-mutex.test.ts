@@ -3,7 +3,7 @@ import { KeyedMutex } from './keyed-mutex.ts';
 
 const { signal } = new AbortController();
 
-test('work of one key runs in its order, of two keys at once; a failure stops nobody', async () => {
+test('work of one key runs in its order, of two keys at once; a failure stops no other work', async () => {
   const mutex = new KeyedMutex();
   const steps: string[] = [];
   const gate = Promise.withResolvers<void>();

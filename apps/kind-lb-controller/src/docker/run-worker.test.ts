@@ -8,7 +8,7 @@ const { signal } = new AbortController();
 const rows: readonly (readonly [string, Partial<FakeAnswer>, object])[] = [
   ['its answer', { stdout: 'noise\n{"status":"applied"}\n' }, { status: 'applied' }],
   [
-    'its refusal, whatever it exits with',
+    'its refusal, with any exit code',
     { stdout: '{"status":"failed","reason":"HAProxyRejected","message":"no"}\n', exitCode: 1 },
     { status: 'failed', reason: 'HAProxyRejected', message: 'no' },
   ],
@@ -27,7 +27,7 @@ const rows: readonly (readonly [string, Partial<FakeAnswer>, object])[] = [
   ['that the container dies meanwhile', { exitCode: 137 }, { status: 'gone' }],
 ];
 
-test.each(rows)('a worker tells %s', async (_, answer, expected) => {
+test.each(rows)('a worker answers %s', async (_, answer, expected) => {
   using engine = new FakeEngine([{ when: 'exec --interactive --user=0 lb switchyard-lb-worker', ...answer }]);
   const cli = new DockerCli({ program: engine.program });
   expect(await runWorker(cli, 'lb', { command: 'followHealth' }, signal)).toMatchObject(expected);

@@ -15,8 +15,8 @@ describe('targetHealth', () => {
   const check = 'kind:default:dns:check:ipv4';
   test.each<[title: string, states: readonly string[], up: readonly boolean[]]>([
     ['one is UP', [line(check, 'node1', 2), line(check, 'node2', 0), line(`${check}:last`, 'node2', 2)], [true, false]],
-    ['nobody is UP, one was', [line(check, 'node1', 0), line(`${check}:last`, 'node2', 2)], [false, true]],
-    ['nobody is UP, nor was', [line(check, 'node1', 0), line(`${check}:last`, 'node1', 0)], [false, false]],
+    ['none is UP, one was', [line(check, 'node1', 0), line(`${check}:last`, 'node2', 2)], [false, true]],
+    ['none is UP, nor was', [line(check, 'node1', 0), line(`${check}:last`, 'node1', 0)], [false, false]],
     ['HAProxy knows none of them', [line('kind:default:other:check:ipv4', 'node1', 2)], [false, false]],
   ])('%s', (_, states, up) => {
     const health = targetHealth([dns], dump(...states));

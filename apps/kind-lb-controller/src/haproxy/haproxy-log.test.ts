@@ -51,7 +51,7 @@ describe('complaintIn', () => {
 
 describe('parseMasterState', () => {
   const answer = `#<PID>          <type>          <reloads>       <uptime>        <version>      \n24596           master          3 [failed: 1]   0d00h00m04s     2.6.12-1+deb12u4\n# workers\n24738           worker          0               0d00h00m01s     2.6.12-1+deb12u4\n# old workers\n24599           worker          1               0d00h00m04s     2.6.12-1+deb12u4\n# programs\n\n`;
-  test('tells pid, reloads and the current workers, not the old ones', () => {
+  test('has pid, reloads and the current workers, not the old ones', () => {
     expect(parseMasterState(answer)).toEqual({ pid: 24596, reloads: 3, failed: 1, workers: [24738] });
   });
   test('other answers are none', () => {

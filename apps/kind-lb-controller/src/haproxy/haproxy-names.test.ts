@@ -23,7 +23,7 @@ test.each([
   'c:a:b:80:ipv4:first',
   'c:a:b:80:ipv4:last:c',
   'c:a:b::ipv4',
-])('%s is not the name of a backend of ours', (name) => {
+])('%s is not the name of an own backend', (name) => {
   expect(parseBackendName(name)).toBeUndefined();
 });
 

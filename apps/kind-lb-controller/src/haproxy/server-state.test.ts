@@ -37,7 +37,7 @@ test.each([
   expect(keepServerStates(`1\n${header}\n${text}\n`, [server('node1', '192.0.2.1')])).toBe(`1\n${header}\n`);
 });
 
-test('forgets a server that nobody asks any more: DOWN, it would never come back', () => {
+test('forgets a server that is no longer checked: DOWN, it would never return', () => {
   const dump = `1\n${header}\n${line('node1', '192.0.2.1')}\n`;
   const unchecked = { ...server('node1', '192.0.2.1'), isChecked: false };
   expect(keepServerStates(dump, [unchecked])).toBe(`1\n${header}\n`);

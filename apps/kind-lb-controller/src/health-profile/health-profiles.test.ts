@@ -59,7 +59,7 @@ test.each<[name: HealthProfileName, notice: number, detection: number]>([
 
 describe('while the only pod moves to another node', () => {
   const quickest = millis(0);
-  test.each<HealthProfileName>(['switchyard', 'switchyard-fast'])('%s, ours, never leaves nobody UP', (name) => {
+  test.each<HealthProfileName>(['switchyard', 'switchyard-fast'])('%s always has a node UP', (name) => {
     expect(nobodyUpProbability(healthProfiles[name], quickest)).toBe(0);
   });
   test.each<[name: HealthProfileName, isPossible: boolean]>([

@@ -23,7 +23,7 @@ test.each([
       'while none is in, all are used',
   ],
   [
-    'one of ours',
+    'an own one',
     healthProfile('switchyard'),
     'HTTP GET :31234/healthz every 2 s, out after 1 failure (0 to 2 s), in after 1, ' +
       'nodes that are out asked every 250 ms, while none is in, those of the last 10 s serve on',

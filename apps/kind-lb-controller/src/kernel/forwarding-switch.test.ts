@@ -23,7 +23,7 @@ function memorySettings(values: Readonly<Record<string, string>>): KernelSetting
 describe('set', () => {
   const options = { ipFamily: 'IPv4', mode: 'set', interfaceName: 'eth0' } as const;
 
-  test('what is off is switched on, and nobody is redirected past us', async () => {
+  test('forwarding that is off is switched on, and redirects past the load balancer are off', async () => {
     const settings = memorySettings({ [ipForward]: '0', [redirects]: '1', [ownRedirects]: '1' });
     await ensureForwarding(settings, options, signal);
     expect(settings.writes).toEqual([`${ipForward} 1`, `${redirects} 0`, `${ownRedirects} 0`]);

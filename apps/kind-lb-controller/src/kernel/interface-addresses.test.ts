@@ -58,7 +58,7 @@ test('nothing is announced when nothing was added', async () => {
   runner.assertDone();
 });
 
-test('where the kernel may not announce, somebody is told, and the address is there all the same', async () => {
+test('where the kernel may not announce, a warning is logged, and the address is added nevertheless', async () => {
   const { add, runner, logger } = addresses([
     list(),
     ip('addr add 172.18.0.200/32 dev eth0'),

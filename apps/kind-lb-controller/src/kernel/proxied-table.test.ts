@@ -22,7 +22,7 @@ const one = (changes: Partial<LoadBalancerSpec> = {}, options = {}): ServiceForw
   return only as ServiceForwarding;
 };
 
-test('a UDP port is masqueraded to all targets that are UP, whoever sends', () => {
+test('a UDP port is masqueraded to all targets that are UP, for every sender', () => {
   const { key, frontends, endpoints } = one();
   expect(key).toBe('kind.default/dns.53-udp:/UDP');
   const decision = { kind: 'forward', to: 'Cluster', masquerade: true };

@@ -53,7 +53,7 @@ describe('apply', () => {
       ],
     ],
     [
-      'one that nobody wants is removed',
+      'an unwanted one is removed',
       ['10.244.1.0/24 via 172.18.0.11'],
       [],
       [ip('-4 route del 10.244.1.0/24 via 172.18.0.11 dev eth0 proto 83')],

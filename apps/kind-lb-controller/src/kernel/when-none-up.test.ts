@@ -29,7 +29,12 @@ test.each<[what: string, profile: HealthProfile, up: readonly string[], used: st
   ['all while none is UP, where the profile fails open', open, [], 'node1 node2'],
   ['none while none is UP, where the profile closes', closing, [], ''],
   ['who was UP a moment ago, where the profile says so', lastUpProfile, ['node1:last'], 'node1'],
-  ['only who is UP, whoever was so a moment ago', lastUpProfile, ['node2', 'node1:last', 'node2:last'], 'node2'],
+  [
+    'only those that are UP, not those that were a moment ago',
+    lastUpProfile,
+    ['node2', 'node1:last', 'node2:last'],
+    'node2',
+  ],
 ])('the kernel uses %s, on both of its paths', (_, profile, up, used) => {
   const addresses = (list: readonly { readonly address: string }[]): string => list.map((one) => one.address).join(' ');
   const wanted = addresses(

@@ -32,7 +32,7 @@ describe('several clusters on one network', () => {
     book.observe('blue', [web('a', { createdAt: '2020-01-01T00:00:00Z' })]);
     expect(lastOctets(book)).toEqual({ 'red/a': '1', 'blue/a': '2' });
   });
-  test('what a status shows is taken, in whatever cluster and of whatever class', () => {
+  test('an address in a status is in use, in any cluster and of any class', () => {
     const book = new AddressBook();
     book.observe('red', [
       web('a', showing('192.0.2.1')),
@@ -41,7 +41,7 @@ describe('several clusters on one network', () => {
     book.observe('blue', [web('b', { createdAt: '2020-01-01T00:00:00Z' })]);
     expect(lastOctets(book)).toEqual({ 'red/a': '1', 'blue/b': '3' });
   });
-  test('a Service of another class takes nothing away by showing an address of ours', () => {
+  test('a Service of another class gains nothing by showing a granted address', () => {
     const book = new AddressBook();
     const foreign = { ...showing('192.0.2.1'), spec: { loadBalancerClass: 'x.dev/y' } };
     book.observe('red', [web('a', foreign), web('b', showing('192.0.2.1'))]);
@@ -55,7 +55,7 @@ describe('several clusters on one network', () => {
     book.observe('blue', [web('b')]);
     expect(lastOctets(book)).toEqual({ 'red/a': '2', 'blue/b': '1' });
   });
-  test('who has an address that was asked for is told with its cluster', () => {
+  test('the holder of a requested address is named with its cluster', () => {
     const book = new AddressBook();
     book.observe('red', [web('a', showing('192.0.2.4'))]);
     book.observe('blue', [web('b', { spec: { loadBalancerIP: '192.0.2.4' } })]);
@@ -88,7 +88,7 @@ describe('a load balancer', () => {
     book.observe('blue', [web('b'), web('c')]);
     expect(lastOctets(book)).toEqual({ 'blue/b': '2', 'blue/c': '1' });
   });
-  test('moves to the address it asks for, and holds the old one until its status shows the new one', () => {
+  test('moves to the requested address, and holds the old one until its status shows the new one', () => {
     const book = new AddressBook();
     const moving = { ...showing('192.0.2.1'), spec: { loadBalancerIP: '192.0.2.3' } };
     book.observe('red', [web('a', moving), web('b')]);
@@ -113,7 +113,7 @@ describe('a load balancer', () => {
     ]);
     expect(lastOctets(book)).toEqual({ 'red/a': '4', 'red/b': '1' });
   });
-  test('gives up an address that somebody else on the network has', () => {
+  test('gives up an address that another host on the network has', () => {
     const book = new AddressBook();
     book.observe('red', [web('a', showing('192.0.2.1'))]);
     expect(lastOctets(book, { ...source, reserved: [parseIp('192.0.2.1')] })).toEqual({ 'red/a': '2' });

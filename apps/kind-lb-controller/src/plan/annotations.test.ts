@@ -81,13 +81,13 @@ describe('what cannot be used', () => {
     expect(settingsOf(written)).toBeUndefined();
   });
 
-  test('an unknown profile is told with those there are', () => {
+  test('an unknown profile is reported with the known ones', () => {
     expect(faultsOf({ 'health-check-profile': 'aws' })).toEqual([
       expect.stringMatching(/^health-check-profile=aws: no health-check profile is called 'aws'; there is cloud/),
     ]);
   });
 
-  test('annotations of others are none of ours', () => {
+  test('annotations of others are ignored', () => {
     expect(parseAnnotations({ 'example.com/path': 'x' }, planDefaults).problems).toEqual([]);
   });
 });

@@ -44,7 +44,7 @@ describe('from a pool', () => {
       expected: { c: ['192.0.2.1'], a: ['192.0.2.2'], b: ['192.0.2.3'] },
     },
     {
-      title: 'whoever holds an address keeps it, though an older Service could use it',
+      title: 'a held address is kept, though an older Service could use it',
       wishes: [{ name: 'old' }, { name: 'young', createdAt: '2026-02-01T00:00:00Z', held: ['192.0.2.1'] }],
       cidrs: ['192.0.2.0/29'],
       expected: { old: ['192.0.2.2'], young: ['192.0.2.1'] },
@@ -99,7 +99,7 @@ describe('from a pool', () => {
     expect(addressesOf([...wishes].reverse(), pool(...cidrs))).toEqual(expected);
   });
 
-  test('what is missing is told by family', () => {
+  test('missing addresses are reported by family', () => {
     const [grant] = assignAddresses(
       [request({ name: 'a', families: ['IPv4', 'IPv6'] })],
       pool('192.0.2.0/29'),

@@ -13,7 +13,7 @@ describe('fast drain', () => {
   const drained = { spec: local, metadata: fastDrain };
 
   test.each<[title: string, endpoints: readonly string[], draining: readonly string[]]>([
-    ['ready on both nodes: nobody drains', ['10.244.1.5@node1', '10.244.2.5@node2'], []],
+    ['ready on both nodes: none drains', ['10.244.1.5@node1', '10.244.2.5@node2'], []],
     ['the old pod terminates, the new one is ready', ['10.244.1.5@node1 terminating', '10.244.2.5@node2'], ['node1']],
     ['the old pod is not ready', ['10.244.1.5@node1 unready', '10.244.2.5@node2'], ['node1']],
     ['the old pod is gone, its check may not have failed yet', ['10.244.2.5@node2'], ['node1']],
@@ -22,7 +22,7 @@ describe('fast drain', () => {
       ['10.244.1.5@node1 terminating', '10.244.1.6@node1', '10.244.2.5@node2'],
       [],
     ],
-    ['nobody else is ready: it goes on', ['10.244.1.5@node1 terminating', '10.244.2.5@node2 unready'], []],
+    ['no other is ready: it goes on', ['10.244.1.5@node1 terminating', '10.244.2.5@node2 unready'], []],
     ['the ready one is on a node that is left out', ['10.244.1.5@node1 terminating', '10.244.0.5@control-plane'], []],
     ['no endpoints at all', [], []],
   ])('%s', (_, endpoints, draining) => {

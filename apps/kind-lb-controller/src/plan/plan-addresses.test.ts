@@ -102,7 +102,7 @@ describe('what cannot be served', () => {
   ])('a Service with %s', (_, parts) => {
     expect(plan(parts)).toMatchObject({ planned: { status: 'remove' }, problems: [], excludedNodes: [] });
   });
-  test('our own class is ours', () => {
+  test('the own class is served', () => {
     expect(plan({ spec: { loadBalancerClass: 'switchyard.dev/lb' } }).planned.status).toBe('run');
   });
 });

@@ -140,7 +140,7 @@ const placesOf = ({ ports, id }: LoadBalancerSpec): readonly string[] =>
 const familyTargets = ({ targets }: PortSpec, family: string): PortSpec['targets'] =>
   targets.filter((target) => ipFamilyOf(target.address) === family);
 
-test('whatever the cluster is like, specs can be run', () => {
+test('in any cluster, specs can be run', () => {
   fc.assert(
     fc.property(anyCluster, (input) => {
       const specs = specsOf(input);

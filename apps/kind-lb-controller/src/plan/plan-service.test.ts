@@ -24,7 +24,7 @@ describe('published ports', () => {
   const sctp: RawSpec = { ports: [{ port: 9, protocol: 'SCTP', nodePort: 30009 }] };
 
   test.each<[title: string, parts: RawServiceSpec, problems: readonly unknown[]]>([
-    ['of the proxy path are as asked for', {}, []],
+    ['of the proxy path are as specified', {}, []],
     ['do not go with the transparent path', { metadata: transparent }, [{ kind: 'notPublished', why: 'transparent' }]],
     ['are not there for SCTP', { spec: sctp }, [{ kind: 'notPublished', why: 'sctp' }]],
   ])('%s', (_, parts, problems) => {
@@ -79,7 +79,7 @@ describe('nodes as targets', () => {
       ],
     ],
     [
-      'both families, IPv4 first whatever the Service prefers',
+      'both families, IPv4 first regardless of the Service',
       { spec: { ipFamilies: ['IPv6', 'IPv4'] } },
       [
         '172.18.255.1 fd00:172:18:ff::1 80/TCP',
@@ -199,7 +199,7 @@ describe('nodes that are left out', () => {
       [lbNode('four', ['172.18.0.9'])],
       ['there is no node to send IPv6 connections to: left out are four (no IPv6 address)'],
     ],
-  ])('%s: the load balancer is there all the same', (_, spec, nodes, problems) => {
+  ])('%s: the load balancer is there nevertheless', (_, spec, nodes, problems) => {
     const one = plan({ spec }, { nodes });
     expect(specOf(one).addresses).toContain('172.18.255.1');
     expect(problemsOf(one)).toEqual(problems);

@@ -62,14 +62,14 @@ describe('switchyard-lb check', () => {
       text: expect.stringContaining('Nothing is lost, even in the worst case.'),
     });
   });
-  test('exits with 0 where no replicas are wanted, beside a warning that nobody answers', async () => {
+  test('exits with 0 where no replicas are wanted, beside a warning that no pod answers', async () => {
     await create({ replicas: 0 });
     expect(await check('zeroapp')).toMatchObject({
       code: 0,
       text: expect.stringContaining('warning NoReplicas: replicas is 0'),
     });
   });
-  test('tells programs the same, for all profiles', async () => {
+  test('prints the same as JSON, for all profiles', async () => {
     await create();
     const { code, text } = await check('zeroapp', '--health-check-profile=all', '--proxy=switchyard', '-o', 'json');
     const report = JSON.parse(text);

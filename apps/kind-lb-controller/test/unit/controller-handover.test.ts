@@ -54,7 +54,7 @@ describe('a controller that is killed', () => {
     expect(ensured).toHaveLength(1);
   });
 
-  test('leaves no orphan: what nobody wants any more is removed by the next one', async () => {
+  test('leaves nothing behind: the next one removes unwanted load balancers', async () => {
     const first = bench.controller();
     await bench.create('default/web');
     await bench.create('default/stays');

@@ -96,7 +96,7 @@ describe('a LoadBalancer Service', () => {
     expect(await bench.repeatedEventsOf('web')).toEqual([]);
   });
 
-  test('of a class of others is left alone, one of ours is served', async () => {
+  test('of a foreign class is left alone, one of the own class is served', async () => {
     bench.controller();
     await bench.create('default/theirs', { spec: { loadBalancerClass: 'example.com/lb' } });
     await bench.create('default/web', { spec: { loadBalancerClass: 'switchyard.dev/lb' } });
@@ -105,7 +105,7 @@ describe('a LoadBalancer Service', () => {
     expect(bench.runtime.changes).toEqual(['ensure default/web']);
   });
 
-  test('that becomes one of another class while nobody looks keeps nothing of ours', async () => {
+  test('that becomes one of another class without a controller keeps nothing of this one', async () => {
     const first = bench.controller();
     await bench.create('default/web');
     await served255();
@@ -145,7 +145,7 @@ describe('a LoadBalancer Service', () => {
   });
 });
 
-test('a Service that another controller served before gets an address of ours, and the events', async () => {
+test('a Service that another controller served before gets an address of this one, and the Events', async () => {
   await bench.create('default/web');
   const status = { loadBalancer: { ingress: [{ ip: '192.0.2.7' }] } };
   const web = { name: 'web', subresource: 'status' } as const;
@@ -189,7 +189,7 @@ describe('nodes', () => {
 });
 
 describe('wrong configuration', () => {
-  test('is told, leaves what ran before running, and heals when it is corrected', async () => {
+  test('is reported, leaves the previous load balancer running, and heals when it is corrected', async () => {
     bench.controller();
     await bench.create('default/web');
     await served255();
@@ -208,7 +208,7 @@ describe('wrong configuration', () => {
     await served255();
   });
 
-  test('of a new Service is told, and nothing is made; the others do not suffer', async () => {
+  test('of a new Service is reported, and nothing is made; others are unaffected', async () => {
     const { log } = bench.controller();
     await bench.create('default/bad', { annotations: { 'lb.switchyard.dev/path': 'sideways' } });
     await bench.create('default/web');
@@ -220,7 +220,7 @@ describe('wrong configuration', () => {
 });
 
 describe('trouble', () => {
-  test('of a runtime is told and tried again, while other Services are served', async () => {
+  test('of a runtime is reported and tried again, while other Services are served', async () => {
     bench.runtime.judge = ({ id }) => (id.service === 'default/web' ? 'no disk; make room' : undefined);
     bench.controller();
     await bench.create('default/web');
@@ -248,7 +248,7 @@ describe('trouble', () => {
     expect(attempts).toBe(2);
   });
 
-  test('that nobody expected leaves it open what runs: going back to what ran before asks the runtime again', async () => {
+  test('that is unexpected leaves the state unknown: going back to the previous spec asks the runtime again', async () => {
     bench.controller();
     await bench.create('default/web');
     await served255();
@@ -256,7 +256,7 @@ describe('trouble', () => {
     let asked = 0;
     bench.runtime.judge = ({ sourceRanges }) => {
       asked++;
-      if (isBroken && sourceRanges.length > 0) throw new TypeError('a defect of ours');
+      if (isBroken && sourceRanges.length > 0) throw new TypeError('a defect');
       return undefined;
     };
     await bench.patch('web', { spec: { loadBalancerSourceRanges: ['192.0.2.0/24'] } });
@@ -266,7 +266,7 @@ describe('trouble', () => {
     await eventually(() => expect(asked).toBe(2));
   });
 
-  test('of an engine that is away is told to every Service, and ends by itself', async () => {
+  test('of an engine that is away is reported on every Service, and ends by itself', async () => {
     let isAway = true;
     bench.runtime.before = (call) => {
       if (isAway) throw new HostError('docker.network', `${call}: network kind is missing; create a kind cluster`);
@@ -283,7 +283,7 @@ describe('trouble', () => {
     await served255();
   });
 
-  test('of a runtime that cannot tell what runs is told, and nothing is made meanwhile', async () => {
+  test('of a runtime that cannot list load balancers is reported, and none is made until then', async () => {
     let isBlind = true;
     bench.runtime.before = (call) => {
       if (isBlind && call === 'list') throw new HostError('docker.ps', 'cannot list containers; restart the engine');
@@ -323,7 +323,7 @@ describe('trouble', () => {
     await bench.gone('web');
   });
 
-  test('a load balancer that was removed by hand comes back when the runtime tells', async () => {
+  test('a load balancer that was removed by hand comes back when the runtime reports it', async () => {
     const { disturbances } = bench.controller();
     await bench.create('default/web');
     await served255();

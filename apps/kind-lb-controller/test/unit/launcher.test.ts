@@ -59,7 +59,7 @@ test('becomes the controller: same pid, arguments as given, from another folder 
 test.each([
   ['is not built', installNode, /^switchyard-lb: not built \(.*main\.mjs is missing\): run \.\/dev build\n$/],
   ['has no Node', build, /^switchyard-lb: the checkout's own Node is missing \(.*\): run \.\/dev build\n$/],
-])('a checkout that %s is told in one line', async (_, prepare, message) => {
+])('a checkout that %s is reported in one line', async (_, prepare, message) => {
   prepare();
   const { code, err } = await launch(join(app, 'bin/switchyard-lb'));
   expect(code).toBe(1);

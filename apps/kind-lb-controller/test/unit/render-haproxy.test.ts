@@ -46,7 +46,7 @@ describe.each(Object.entries(exampleSpecs))('%s', (name, specs) => {
   });
 });
 
-test('nodes that are DOWN are asked soon after a reload, where the profile asks them often', () => {
+test('nodes that are DOWN are checked soon after a reload, where the profile checks them often', () => {
   const textOf = (downInterval: number): string => {
     const spec = exampleSpec('web');
     const profile = { ...spec.profile, interval: seconds(5), downInterval: millis(downInterval) };

@@ -44,7 +44,7 @@ const patch = (body: Readonly<Record<string, unknown>>): Promise<unknown> =>
   api.patch(apiResources.services, web, { kind: 'merge', body }, signal);
 
 describe('a status', () => {
-  test('based on an old version is made again, and what somebody else wrote meanwhile stays', async () => {
+  test('based on an old version is made again, and concurrent writes of others stay', async () => {
     const old = await createWeb();
     const condition = {
       type: 'Other',

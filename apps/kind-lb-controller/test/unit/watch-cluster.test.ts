@@ -107,7 +107,7 @@ test('only Services that concern load balancers are kept, until they no longer d
   expect(changes).toEqual(['default/internal', 'default/internal']);
 });
 
-test('slices of load balancers are told; those of others are kept for the day they become one', async () => {
+test('slices of load balancers are reported; others are kept for when their Service becomes one', async () => {
   await createSlice('default/internal', '10.244.1.5@node1');
   await createSlice('default/web', '10.244.1.6@node1');
   await eventually(() => expect(endpointsOf('default/web')).toEqual(['10.244.1.6']));
@@ -115,7 +115,7 @@ test('slices of load balancers are told; those of others are kept for the day th
   expect(changes).toEqual(['default/web']);
 });
 
-test('annotations of ours come along, those of others do not', async () => {
+test('own annotations are included, those of others are not', async () => {
   const annotations = { 'lb.switchyard.dev/path': 'transparent', 'example.com/x': 'y' };
   await patchService('web', { metadata: { annotations, finalizers: ['service.kubernetes.io/load-balancer-cleanup'] } });
   await eventually(() => expect(changes).toEqual(['default/web']));

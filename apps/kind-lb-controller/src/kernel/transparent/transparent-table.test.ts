@@ -22,7 +22,7 @@ test('a first load makes the table', () => {
   expect(loadingScript(undefined, wanted)).toBe(table);
 });
 
-test('a later load keeps what maps have learnt, and removes what nobody wants', () => {
+test('a later load keeps learnt map entries, and removes unwanted chains and maps', () => {
   const found = {
     digest: '1234',
     chains: ['send4', 'in-gone', 'ingress-eth0'],
@@ -49,7 +49,7 @@ test('without transparent ports the table goes', () => {
   expect(loadingScript({ digest: '1', chains: [], maps: [] }, undefined)).toBe('delete table netdev switchyard-lb\n');
 });
 
-test('a listing of nft tells chains, maps and what was loaded', () => {
+test('a listing of nft shows chains, maps and the loaded digest', () => {
   const listing = [
     'table netdev switchyard-lb {',
     '\tmap nodes4 {',
