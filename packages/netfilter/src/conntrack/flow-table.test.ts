@@ -98,7 +98,7 @@ describe('listing', () => {
     ]);
   });
 
-  test('reads a flow that nobody translated, and its zone', async () => {
+  test('reads an untranslated flow, and its zone', async () => {
     const { list } = bench([[recorded.five, recorded.zoned, recorded.done]]);
     expect(await list({ ipFamily: 'IPv4' })).toMatchObject([
       { destination: '172.18.0.11', destinationPort: 5309, replySource: '172.18.0.11', replySourcePort: 5309, zone: 7 },
@@ -110,7 +110,7 @@ describe('listing', () => {
     ['UDP flows of the other family', { ipFamily: 'IPv6' }, [40_001]],
     ['a destination port', { ipFamily: 'IPv4', destinationPorts: new Set([5309]) }, [40_002]],
     ['no destination port', { ipFamily: 'IPv4', destinationPorts: new Set() }, []],
-    ['a question asked of each', { ipFamily: 'IPv4', isWanted: (flow) => flow.replySourcePort === 8080 }, [40_001]],
+    ['a predicate for each', { ipFamily: 'IPv4', isWanted: (flow) => flow.replySourcePort === 8080 }, [40_001]],
   ])('picks %s out of everything', async (_, query, expected) => {
     const { list } = bench([[recorded.five, all, recorded.done]]);
     expect((await list(query)).map(({ sourcePort }) => sourcePort)).toEqual(expected);
@@ -217,7 +217,7 @@ describe('deleting', () => {
     expect(sockets[1]?.isClosed).toBe(true);
   });
 
-  test('a flow that is gone already does not count, and is no failure', async () => {
+  test('a flow that has already ended does not count, and is no failure', async () => {
     const { flows, table } = await twoFlows([noEntry]);
     expect(table.delete(flows)).toBe(1);
   });

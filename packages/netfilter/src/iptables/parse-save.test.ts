@@ -32,7 +32,7 @@ const told = [
   ['A', '', 12_345_678_901, 6],
 ];
 
-test.each([1, 7, 64, 10_000])('chains and rules are told, in pieces of %i characters', (length) => {
+test.each([1, 7, 64, 10_000])('chains and rules are read, in pieces of %i characters', (length) => {
   expect(read(saved, length)).toEqual({ told, isComplete: true, incompatible: [] });
 });
 
@@ -53,7 +53,7 @@ test('a table that ends early is not complete', () => {
   expect(read(saved.slice(0, saved.indexOf('COMMIT')))).toMatchObject({ isComplete: false });
 });
 
-test('a table that iptables cannot read is told', () => {
+test('a table that iptables cannot read is reported', () => {
   expect(read("# Table `nat' is incompatible, use 'nft' tool.\n")).toEqual({
     told: [],
     isComplete: false,

@@ -52,7 +52,7 @@ describe('iptables-save', () => {
     expect(tables[0]?.rules[0]?.target).toBe(target);
   });
 
-  test('of rules in chains that somebody made only the way they lead is kept', () => {
+  test('of rules in user-defined chains only chain and target are kept', () => {
     const { tables } = parseIptablesSave(nat(['MADE'], ['MADE -p tcp -j B', 'PREROUTING -p tcp -j B']));
     expect(tables[0]?.rules).toEqual([
       { chain: 'MADE', spec: '', target: 'B' },

@@ -45,7 +45,7 @@ describe('findIptables', () => {
     await expect(finding).rejects.toThrow(said);
   });
 
-  test('takes an iptables from before the variants for legacy, and asks for IPv6 by its name', async () => {
+  test('takes an iptables from before the variants for legacy, and finds IPv6 by its name', async () => {
     const runner = new ScriptedRunner([
       { file: 'ip6tables-legacy', args: ['--version'], answer: missing },
       { file: 'ip6tables', args: ['--version'], answer: { stdout: 'ip6tables v1.6.1\n' } },

@@ -37,7 +37,7 @@ describe('chains are removed', () => {
     });
   });
 
-  test('of mangle last, where the birthmark is, whatever comes first', async () => {
+  test('of mangle last, where the birthmark is, in any order of tables', async () => {
     const mangle = '*mangle\n:SWITCHYARD - [0:0]\nCOMMIT\n';
     const last = { ...restore(), stdin: '*mangle\n:SWITCHYARD - [0:0]\n-X SWITCHYARD\nCOMMIT\n' };
     const runner = new ScriptedRunner([installed, save(mangle + table), restore(), last]);
@@ -57,7 +57,7 @@ describe('chains are removed', () => {
     expect(await run(installed, save(''))).toMatchObject({ status: 'looked', tables: [] });
   });
 
-  test('after another look when somebody changed the rules in between', async () => {
+  test('after another look when another process changed the rules in between', async () => {
     expect(await run(installed, save(table), restore(refused), save(''))).toMatchObject({
       status: 'looked',
       tables: [],

@@ -56,7 +56,7 @@ test.each([
   ['is removed', 0, true],
   ['is not there', 2, false],
   ['is used by a rule', 16, false],
-])('remove tells whether a counter %s', (_, errno, expected) => {
+])('remove reports whether a counter %s', (_, errno, expected) => {
   const { counters, sent } = bench(answer(errno));
   expect(counters.remove('one')).toBe(expected);
   expect(sent()).toEqual(['1c00000003070500010000000000000000000000080001006f6e6500']);

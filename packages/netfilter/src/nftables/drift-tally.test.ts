@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { DriftTally } from './drift-tally.ts';
 
-test('tells the worst kind, and the worst changes first', () => {
+test('names the worst kind, and lists the worst changes first', () => {
   const tally = new DriftTally();
   tally.add('element', 'element a of x');
   tally.add('chain', 'chain c deleted');
@@ -12,7 +12,7 @@ test('tells the worst kind, and the worst changes first', () => {
   });
 });
 
-test('tells five changes and counts the others, also when two are merged', () => {
+test('lists five changes and counts the others, also when two are merged', () => {
   const [left, right] = [new DriftTally(), new DriftTally()];
   for (let index = 0; index < 4; index++) left.add('element', `left ${index}`);
   for (let index = 0; index < 300; index++) right.add('element', `right ${index}`);

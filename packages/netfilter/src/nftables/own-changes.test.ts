@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { OwnChanges, ownChanges } from './own-changes.ts';
 
-test('a socket is ours until the last one who registered it lets go', () => {
+test('a socket is registered until the last registration is disposed', () => {
   const own = new OwnChanges();
   const one = own.register(7);
   const two = own.register(7);

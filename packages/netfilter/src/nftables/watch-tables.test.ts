@@ -73,14 +73,14 @@ test('what there is at one look is one report', async () => {
   expect(reports.map(({ changes }) => changes)).toEqual([['number 1', 'number 2'], ['number 3']]);
 });
 
-test('lost notices are told, and what comes behind them as well', async () => {
+test('lost notices are reported, and so are later ones', async () => {
   const { reports } = await watch([['ENOBUFS', generation(1)]]);
   expect(reports).toMatchObject([
     { kind: 'unknown', changes: ['too many changes at once: notices were lost', 'number 1'] },
   ]);
 });
 
-test('a socket of ours that comes later is filtered by a second socket, and nothing is missed in between', async () => {
+test('a later own socket is filtered by a second socket, and no notice is missed in between', async () => {
   const before: Scripted[] = ['nothing', 'nothing', generation(1)];
   const { reports, sockets } = await watch([before, [generation(2)]], (own) => own.register(4711));
   expect(sockets.map(({ options }) => options.ignorePortIds)).toEqual([[], [4711]]);

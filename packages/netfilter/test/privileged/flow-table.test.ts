@@ -188,7 +188,7 @@ describe('many flows', () => {
   });
 });
 
-test('the proc file tells the same', async () => {
+test('the proc file shows the same', async () => {
   await send('IPv4', 5306, 40_020);
   const { stdout } = await node.run('cat', ['/proc/net/nf_conntrack']);
   const told = stdout.split('\n').filter((line) => / udp .*dport=5306 .*src=/.test(line));
