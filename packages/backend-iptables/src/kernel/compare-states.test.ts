@@ -40,7 +40,7 @@ test.each<[string, Content, Content, readonly string[]]>([
     { chains: { [`nat ${svc}`]: ['-j B'] } },
     [`nat ${svc} changed`],
   ],
-  ['a chain that is gone', { chains: { [`nat ${svc}`]: ['-j A'] } }, {}, [`nat ${svc} missing`]],
+  ['a missing chain', { chains: { [`nat ${svc}`]: ['-j A'] } }, {}, [`nat ${svc} missing`]],
   ['a chain more', {}, { chains: { [`nat ${svc}`]: [] } }, [`nat ${svc} added`]],
   [
     'the same chain of another table',
@@ -49,7 +49,7 @@ test.each<[string, Content, Content, readonly string[]]>([
     ['nat KUBE-PROXY-CANARY missing', 'filter KUBE-PROXY-CANARY added'],
   ],
   ['our mark that aged', { chains: { 'mangle SWITCHYARD': ['1'] } }, { chains: { 'mangle SWITCHYARD': ['2'] } }, []],
-  ['our mark that is gone', { chains: { 'mangle SWITCHYARD': ['1'] } }, {}, ['mangle SWITCHYARD missing']],
+  ['a missing birthmark', { chains: { 'mangle SWITCHYARD': ['1'] } }, {}, ['mangle SWITCHYARD missing']],
   [
     'an entry of a shared chain',
     { lists: { 'nat KUBE-SERVICES': ['-j A', '-j B'] } },
@@ -68,7 +68,7 @@ test.each<[string, Content, Content, readonly string[]]>([
     { lists: { 'nat KUBE-SERVICES': ['-j A'] }, tail: undefined },
     ['nat KUBE-SERVICES changed'],
   ],
-  ['a shared chain that is gone', { lists: { 'nat KUBE-SERVICES': [] } }, {}, ['nat KUBE-SERVICES missing']],
+  ['a missing shared chain', { lists: { 'nat KUBE-SERVICES': [] } }, {}, ['nat KUBE-SERVICES missing']],
   [
     'a jump to us',
     { lists: { 'nat PREROUTING': [jump, foreign] } },

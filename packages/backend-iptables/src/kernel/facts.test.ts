@@ -42,7 +42,7 @@ async function opened(commands: readonly ScriptedCommand[], refusal?: Error) {
 
 const facts = { variant: 'nft', version: '1.8.9', randomFully: true, nfacct: true };
 
-test('rules may name packet counters where the kernel misses the counter only; they are made when rules are to be written', async () => {
+test('rules may name packet counters where the kernel misses the counter only; they are made before rules are written', async () => {
   const { prepare, ...result } = await opened([trial()]);
   expect(result).toEqual({ facts, made: [], told: ['iptables opened', { ipFamily: 'IPv4', ...facts }] });
   prepare();
@@ -65,11 +65,11 @@ test.each([
   expect(result.told[1]).toMatchObject({ nfacctMissing: expect.stringContaining('nfacct') });
 });
 
-test('a defect of ours is not taken for a kernel without them', async () => {
+test('an unexpected error is not taken for a kernel without them', async () => {
   await expect(opened([], new Error('ours'))).rejects.toThrow('ours');
 });
 
-test('the variant is looked for in both families, and why it is this one is told', async () => {
+test('the variant is looked for in both families, and the reason is logged', async () => {
   const told: unknown[] = [];
   const logger: Logger = { ...noopLogger, info: (_, fields) => told.push(fields) };
   const packetCounters: PacketCounters = { ensure: () => undefined, read: () => new Map(), remove: () => false };

@@ -107,7 +107,7 @@ test('a crash at the rules is no refusal of the kernel', async () => {
   });
 });
 
-test('one family is enough, and why the other is not usable is told', async () => {
+test('one family is enough, and the reason against the other is logged', async () => {
   const runner = new ScriptedRunner([
     version('1.8.9'),
     scratch({}),

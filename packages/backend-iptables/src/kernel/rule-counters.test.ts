@@ -73,7 +73,7 @@ describe('what a rule counts', () => {
     ['what no endpoint serves is a connection, too', [[rejected, 3]], 3, { noEndpoints: 3 }],
     ['the same from inside where none is on this node', [[dropped, 3]], 3, { noLocalEndpoint: 3 }],
     [
-      'from outside it came by a rule of nat',
+      'from outside a rule of nat has counted it',
       [
         [nodePort, 5],
         [droppedOutside, 3],

@@ -134,7 +134,7 @@ describe('as an operator reads it', () => {
 
 describe("kube-proxy's facts", () => {
   test.each([
-    ['nobody, where pods are not told', { podCidr: 'none' }, []],
+    ['no sender, where pods are unknown', { podCidr: 'none' }, []],
     ['all but pods', {}, ['! -s 10.244.0.0/16 -d 10.96.0.10/32 -p tcp -m tcp --dport 80 -j KUBE-MARK-MASQ']],
     [
       'everybody, with masqueradeAll',

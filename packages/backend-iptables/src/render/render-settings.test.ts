@@ -142,10 +142,10 @@ describe('the rule that protects loopback where NodePorts answer on it (fact 31)
   });
 
   test.each([
-    ['not asked for', {}],
-    ['asked for in IPv6', { ipFamily: 'IPv6', localhostNodePorts: true }],
+    ['not enabled', {}],
+    ['enabled in IPv6', { ipFamily: 'IPv6', localhostNodePorts: true }],
     [
-      'asked for, with NodePort addresses without loopback',
+      'enabled, with NodePort addresses without loopback',
       { localhostNodePorts: true, nodePortCidrs: ['192.0.2.0/24'] },
     ],
   ] as const)('is not there where they do not: %s', (_, table) => {

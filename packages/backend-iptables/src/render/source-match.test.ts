@@ -7,7 +7,7 @@ const senders = [
   { name: 'a pod', isPod: true, isLocal: false, source: 'pod' },
   { name: 'a pod with an address of the node', isPod: true, isLocal: true, source: 'pod' },
   { name: 'the node', isPod: false, isLocal: true, source: 'node' },
-  { name: 'somebody outside', isPod: false, isLocal: false, source: 'outside' },
+  { name: 'a sender outside', isPod: false, isLocal: false, source: 'outside' },
 ] as const;
 
 const detectors: readonly PodDetector[] = [
@@ -36,8 +36,8 @@ function holds(match: SourceMatch, sender: (typeof senders)[number]): boolean {
 }
 
 describe.each(detectors)('pods told by $kind', (detector) => {
-  test.each(subsets.map((classes) => ({ classes, words: classes.join(' and ') || 'nobody' })))(
-    'rules for $words match nobody else',
+  test.each(subsets.map((classes) => ({ classes, words: classes.join(' and ') || 'no class' })))(
+    'rules for $words match no other sender',
     ({ classes }) => {
       const matches = matchesOf(new Set(classes), detector);
       for (const sender of senders) {

@@ -116,7 +116,7 @@ describe('what goes wrong on demand', () => {
     );
   });
 
-  test('somebody else holds the rules for a while', async () => {
+  test('another process holds the lock for a while', async () => {
     const fake = new FakeIptables();
     fake.contended = 1;
     expect(await restore(fake, good, 'legacy')).toMatchObject({
@@ -126,7 +126,7 @@ describe('what goes wrong on demand', () => {
     expect(await restore(fake, good, 'legacy')).toMatchObject({ exitCode: 0 });
   });
 
-  test('half of the failures take effect all the same', async () => {
+  test('half of the failures take effect nevertheless', async () => {
     const ends = await Promise.all(
       [0.1, 0.9].map(async (last) => {
         const fake = new FakeIptables();

@@ -102,7 +102,7 @@ describe('a traced packet', () => {
     );
   });
 
-  test('goes by the newer of two nat tables', () => {
+  test('uses the newer of two nat tables', () => {
     const fake = fakeWith(cascade);
     fake.put('IPv4', 'legacy', rules('nat', `PREROUTING ${to('10.244.9.9')}`));
     expect(tracePacket(fake, flow('pod'))).toMatchObject({ endpoints: ['10.244.9.9:8080'] });

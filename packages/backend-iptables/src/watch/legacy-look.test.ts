@@ -67,7 +67,7 @@ class Bench {
   }
 }
 
-test('finds what somebody else changed', async () => {
+test('finds foreign changes', async () => {
   const bench = new Bench();
   expect(await bench.changed()).toEqual([]);
   bench.kernel.set(svc, '-j X');

@@ -26,7 +26,7 @@ function look(own: OwnProcesses, times: number): void {
   for (let count = 0; count < times; count++) own.noteLook();
 }
 
-test('a process is ours from its start until its notices were looked at for a second after its end', async () => {
+test('a process counts as own from its start until notices were polled for a second after its end', async () => {
   const { own, ends, run } = bench();
   const running = run();
   expect(own.has(101)).toBe(true);
@@ -40,13 +40,13 @@ test('a process is ours from its start until its notices were looked at for a se
   expect(own.has(101)).toBe(false);
 });
 
-test('nobody else is', () => {
+test('no other process counts as own', () => {
   const { own, run } = bench();
   void run();
   expect(own.has(102)).toBe(false);
 });
 
-test('who asked for the process id is told it', async () => {
+test('a caller with onStart gets the process id', async () => {
   const { ends, run } = bench();
   const told: number[] = [];
   const running = run({ onStart: (pid) => told.push(pid) });
@@ -55,7 +55,7 @@ test('who asked for the process id is told it', async () => {
   expect(told).toEqual([101]);
 });
 
-test('where nobody looks, the oldest are forgotten', async () => {
+test('without polls, the oldest are forgotten', async () => {
   const { own, ends, run } = bench();
   for (let count = 0; count < 100; count++) {
     const running = run();

@@ -110,16 +110,10 @@ class Bench {
   }
 }
 
-describe('a change by somebody else', () => {
+describe('a foreign change', () => {
   test.each<[string, Notice, string, string, string]>([
-    [
-      'a rule added to a chain of ours',
-      ruleMade(svc),
-      'rule',
-      `rule added to chain ${svc} (table ip nat)`,
-      `nat ${svc}`,
-    ],
-    ['a rule of ours deleted', ruleGone(svc), 'rule', `rule of chain ${svc} deleted (table ip nat)`, `nat ${svc}`],
+    ['a rule added to an own chain', ruleMade(svc), 'rule', `rule added to chain ${svc} (table ip nat)`, `nat ${svc}`],
+    ['an own rule deleted', ruleGone(svc), 'rule', `rule of chain ${svc} deleted (table ip nat)`, `nat ${svc}`],
     ['a chain deleted', chainGone(svc), 'chain', `chain ${svc} deleted (table ip nat)`, `nat ${svc}`],
     [
       'a shared chain of the filter table made',
@@ -189,7 +183,7 @@ describe('a change by somebody else', () => {
     expect(bench.notes.take()?.changes).toEqual([`rule added to chain ${svc} (table ip6 nat)`]);
   });
 
-  test('is told when its transaction is whole, not before', () => {
+  test('is reported when its transaction is complete, not before', () => {
     const bench = new Bench();
     bench.feed(stranger, ruleGone(svc));
     expect([bench.notes.take(), bench.foreign]).toEqual([undefined, []]);
@@ -233,7 +227,7 @@ describe('our own write', () => {
     expect([bench.notes.take(), bench.foreign]).toEqual([undefined, []]);
   });
 
-  test('does not hide what somebody else does next', () => {
+  test('does not hide the next foreign change', () => {
     const bench = new Bench();
     bench.feed(own, ruleGone(svc), end(1, own));
     bench.feed(stranger, ruleGone(svc), end(2));

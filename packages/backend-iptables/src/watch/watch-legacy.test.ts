@@ -58,7 +58,7 @@ test('says which chains are not as they were left, and makes them suspect', asyn
   ]);
 });
 
-test('tells of a few chains in words, and makes all of them suspect', async () => {
+test('lists a few chains in words, and notes all of them', async () => {
   const { reports, foreign } = await watch([[...'ABCDEFG'].map(svc)]);
   expect(foreign).toHaveLength(7);
   expect(reports[0]?.changes).toHaveLength(6);

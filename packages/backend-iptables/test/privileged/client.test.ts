@@ -93,7 +93,7 @@ describe('the client', () => {
     expect(await client.list('nat', 'TWO', signal)).toHaveLength(1);
   });
 
-  test('tells an empty chain from one that is not there', async () => {
+  test('distinguishes an empty chain from a missing one', async () => {
     await written('*nat\n:ONE - [0:0]\nCOMMIT\n');
     expect(await client.list('nat', 'ONE', signal)).toEqual([]);
     expect(await client.list('nat', 'NONE', signal)).toBeUndefined();

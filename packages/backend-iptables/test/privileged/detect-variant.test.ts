@@ -55,7 +55,7 @@ test('nft is taken where both have as many', async () => {
   expect(await detected()).toEqual({ variant: 'nft', reason: 'rules in iptables-legacy: 3, in iptables-nft: 3' });
 });
 
-test('legacy tables that may not be read are told of, not passed over', async () => {
+test('legacy tables that may not be read are an error, not ignored', async () => {
   await add('legacy', '*mangle\n:KUBE-IPTABLES-HINT - [0:0]\nCOMMIT\n');
   const { runner } = namespace;
   const weak: CommandRunner = {

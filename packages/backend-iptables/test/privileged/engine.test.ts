@@ -49,7 +49,7 @@ const unchanged: ApplyOutcome = { status: 'applied', writes: 0 };
 
 const save = (): Promise<string> => namespace.run(`iptables-${variant}-save`);
 
-test('what was written is found as written by a process with no memory, whatever the kinds of rules', async () => {
+test('what was written is found as written by a process with no memory, for all kinds of rules', async () => {
   const table = richTable({ ipFamily: 'IPv4', localhostNodePorts: true });
   expect(await full(await open(), table)).toMatchObject({ status: 'applied' });
   const before = await save();
@@ -125,7 +125,7 @@ test.each([
   ['a chain that lost a rule', (chain: string) => `-D ${chain} 1`],
   ['a chain with a rule of others', (chain: string) => `-I ${chain} 1 -j RETURN`],
   ['a shared chain without rules', () => '-F KUBE-SERVICES'],
-  ['a jump that is gone', () => '-F PREROUTING'],
+  ['a missing jump', () => '-F PREROUTING'],
 ] as const)('%s is healed, and nothing else is written', async (_, command) => {
   const table = situation({ cart: { endpoints: [here('10.244.1.1')] } });
   const backend = await open();
@@ -139,7 +139,7 @@ test.each([
   expect(await backend.dump(signal)).toBe(whole);
 });
 
-test('a delta over a kernel that somebody emptied ends as a full apply would', async () => {
+test('a delta over a kernel that another process emptied ends as a full apply would', async () => {
   const before = situation({ cart: { endpoints: [here('10.244.1.1'), there('10.244.2.2')] } });
   const after = situation({ cart: { endpoints: [there('10.244.2.2')] } });
   const backend = await open();
@@ -150,7 +150,7 @@ test('a delta over a kernel that somebody emptied ends as a full apply would', a
   expect(await full(await open(), after)).toEqual(unchanged);
 });
 
-test('cleanup leaves nothing of ours, and is told in words', async () => {
+test('cleanup removes all own rules, and describes them', async () => {
   const backend = await open();
   const empty = await backend.dump(signal);
   await full(backend, richTable({ ipFamily: 'IPv4' }));

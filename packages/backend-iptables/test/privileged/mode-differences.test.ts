@@ -85,7 +85,7 @@ test('unless connection tracking is liberal: then they are', async () => {
   await withTable(table(), work, { tcpBeLiberal: true });
 });
 
-test('an endpoint remembers as many clients as xt_recent is told to: one more, and the oldest is forgotten', async () => {
+test('an endpoint remembers as many clients as xt_recent is configured for: one more, and the oldest is forgotten', async () => {
   await withTable(table({ affinitySeconds: 600 }), async () => {
     const limit = Number(await readFile('/sys/module/xt_recent/parameters/ip_list_tot', 'utf8'));
     const clients = Array.from({ length: limit + 1 }, (_, index) => `172.18.0.${index + 120}`);

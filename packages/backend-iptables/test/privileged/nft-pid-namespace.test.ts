@@ -6,7 +6,7 @@ import { createNamespace, signal } from './support.ts';
 
 const script = fileURLToPath(new URL('apply-and-watch.ts', import.meta.url));
 
-test('in a pid namespace, as in a container, our own writes are told apart from those of others', async () => {
+test('in a pid namespace, as in a container, own writes are distinguished from foreign ones', async () => {
   await using namespace = await createNamespace();
   const node = [process.execPath, '--conditions=@switchyard/source', script, namespace.path];
   const result = await createCommandRunner().run('unshare', ['--pid', '--fork', '--mount-proc', ...node], {

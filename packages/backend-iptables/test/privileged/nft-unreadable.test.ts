@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => namespace[Symbol.asyncDispose]());
 
-test('rules of ours in a chain that cannot be listed are not written once more', async () => {
+test('own rules in a chain that cannot be listed are not written once more', async () => {
   await using other = await createNamespace();
   const { runner } = other;
   const client = await openIptablesClient({ runner, ipFamily: 'IPv4', variant: 'nft' }, signal);
@@ -34,7 +34,7 @@ test('rules of ours in a chain that cannot be listed are not written once more',
   expect(await rules()).toBe(before);
 });
 
-test('what nft puts into a chain of ours and iptables does not delete is named, and new Services are written', async () => {
+test('a rule of nft in an own chain that iptables does not delete is named, and new Services are written', async () => {
   await using other = await createNamespace();
   const { runner } = other;
   const client = await openIptablesClient({ runner, ipFamily: 'IPv4', variant: 'nft' }, signal);
@@ -66,7 +66,7 @@ test('what nft puts into a chain of ours and iptables does not delete is named, 
 
 const foreign = 'table ip nat { map m { type ipv4_addr : ipv4_addr; }; chain THEIRS { dnat to ip saddr map @m; }; }';
 
-test('a table that nft wrote into is told of; single chains of ours can be read and written all the same', async () => {
+test('a table that nft wrote into is reported; its single own chains can still be read and written', async () => {
   const client = await openIptablesClient({ runner: namespace.runner, ipFamily: 'IPv4', variant: 'nft' }, signal);
   await client.restore('*nat\n:OURS - [0:0]\n-A OURS -j RETURN\nCOMMIT\n', signal);
   await namespace.run('nft -f -', foreign);

@@ -87,7 +87,7 @@ describe('opening iptables', () => {
       return `${rules}${await name.run('cat /proc/net/ip_tables_names /proc/net/ip6_tables_names')}`;
     });
 
-  test('writes nothing; packet counters are made when rules are to be written', async () => {
+  test('writes nothing; packet counters are made before rules are written', async () => {
     await using fresh = await createNamespace();
     const { runner, path: netns } = fresh;
     const opened = await openIptables({ runner, variant, netns, logger: noopLogger }, 'IPv4', signal);

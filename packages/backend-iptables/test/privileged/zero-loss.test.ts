@@ -188,7 +188,7 @@ describe(`no connection is lost, TCP or UDP, IPv4 or IPv6, iptables-${variant}`,
   });
 });
 
-test('cleanup takes all of ours and nothing else, at once: what was called stops answering, what is foreign stays', async () => {
+test('cleanup removes all own rules and nothing else, at once: Services stop answering, foreign rules stay', async () => {
   await restore('*nat\n:SITE-RULES - [0:0]\n-A PREROUTING -d 192.0.2.77/32 -j SITE-RULES\nCOMMIT\n');
   const before = await save();
   const agent = await Process.start();

@@ -69,13 +69,13 @@ describe.each(['nft', 'legacy'] as const)('over iptables of variant %s', (varian
 
   test.each<[string, string, string]>([
     [
-      'a chain that is gone',
+      'a missing chain',
       `-F ${cart}\n-D KUBE-SERVICES -d 10.96.0.10/32 -p tcp -m comment --comment "shop/cart cluster IP" -m tcp --dport 80 -j ${cart}\n-X ${cart}`,
       cart,
     ],
     ['a foreign rule in a shared chain', '-I KUBE-SERVICES 1 -d 10.96.0.10/32 -j ACCEPT', 'KUBE-SERVICES'],
     [
-      'a foreign chain by a name of ours',
+      'a foreign chain with an own name',
       `:KUBE-SVC-ABCDEFGHIJKLMN23 - [0:0]\n-A KUBE-SVC-ABCDEFGHIJKLMN23 -j ACCEPT`,
       'KUBE-SVC-ABCDEFGHIJKLMN23',
     ],

@@ -35,7 +35,7 @@ test.each(['nft', 'legacy'] as const)(
   },
 );
 
-test('what somebody undoes every time is no spelling', async () => {
+test('a change that another process undoes each time is not learnt', async () => {
   const iptables = new FakeIptables();
   const driven = await Driven.open({ iptables });
   await driven.full(table);

@@ -84,7 +84,7 @@ describe.each(['nft', 'legacy'] as const)('over iptables of variant %s', (varian
         expect(await driven.dump()).toBe(await fresh.dump());
       });
 
-      test('while nobody watched: it goes with the first apply, what else it had stays', async () => {
+      test('without an agent: it is removed with the first apply, its other rules stay', async () => {
         await driven.full(two(false));
         driven.iptables.refusing = /10\.244\.2\.1\b/;
         const restarted = await Driven.open({ variant, iptables: driven.iptables });
@@ -113,7 +113,7 @@ describe.each(['nft', 'legacy'] as const)('over iptables of variant %s', (varian
       ['chains of endpoints are gone', /^KUBE-SEP/],
       ['shared chains are gone', /^KUBE-SERVICES/],
     ];
-    test.each(damages)('%s: the change is made all the same', async (_, doomed) => {
+    test.each(damages)('%s: the change is made nevertheless', async (_, doomed) => {
       await driven.full(services(6));
       const chains = [...driven.save().matchAll(/^:(KUBE-\S+)/gm)].map(([, name]) => name ?? '');
       const flushes = [...new Set(chains)].filter((name) => !/CANARY|FIREWALL|FORWARD|EXTERNAL/.test(name));
@@ -202,7 +202,7 @@ describe.each(['nft', 'legacy'] as const)('over iptables of variant %s', (varian
       expect(driven.save()).not.toContain(chain);
     });
 
-    test('stays when its endpoint goes, which nobody is sent to any more', async () => {
+    test('stays when its endpoint is deleted, which gets no traffic any more', async () => {
       await driven.full(services(6));
       const chain = chainTo('10.244.1.6');
       mine(`-A MINE -j ${chain}\n`);

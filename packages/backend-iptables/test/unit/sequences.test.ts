@@ -53,7 +53,7 @@ test.each([
   ['nft', 0.2],
   ['legacy', 0.2],
 ] as const)(
-  'whatever came before, variant %s with %d of all restores failing ends as if only the last table had been',
+  'after any history, variant %s with %d of all restores failing ends as if only the last table had been',
   async (variant, rate) => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 6 }), fc.nat(1000), async (steps, seed) => {

@@ -21,7 +21,7 @@ const text = composeRestore([
 ]);
 const lines = [...text.pieces()].join('').trimEnd().split('\n');
 
-test('rejects come before nat and go after it, whoever they are of; chains are named first and deleted last', () => {
+test('rejects come before nat and go after it, for all owners; chains are named first and deleted last', () => {
   expect(lines).toEqual([
     '*filter',
     '-I C 1 ra',
@@ -46,7 +46,7 @@ test('rejects come before nat and go after it, whoever they are of; chains are n
   expect(text.transactions).toBe(3);
 });
 
-describe('a line is told by whose it is', () => {
+describe('each line has an owner', () => {
   test.each(lines.map((line, at) => [at + 1, line] as const))('%d: %s', (number, line) => {
     const isOfNobody = line.startsWith('*') || line === 'COMMIT';
     const isOfA = /\b(ra|OLD|A|A1|A2|a)$/.test(line.replace(' - [0:0]', ''));

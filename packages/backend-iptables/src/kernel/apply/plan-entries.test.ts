@@ -14,9 +14,9 @@ test.each<[string, readonly ChainRule[], readonly ChainRule[], readonly ChainRul
   ['what is there stays', [counted, plain], [], [counted, plain], []],
   ['one goes in before what is there', [counted, plain], [], [plain], ['insert counted']],
   ['what must stand before a new one moves', [counted, plain], [], [counted], ['insert plain', 'move counted']],
-  ['not what asks for another address', [one, two], [], [one], ['insert two']],
+  ['not one for another address', [one, two], [], [one], ['insert two']],
   ['what is not wanted any more goes', [one], [one, two], [one, two], ['delete two']],
-  ['what somebody else took away already is not deleted', [], [two], [], []],
+  ['an entry that another process deleted is not deleted again', [], [two], [], []],
 ])('%s', (_, wanted, had, present, expected) => {
   const state = new KernelState();
   const counts = new Map(present.map(({ rule }) => [rule, 1]));

@@ -52,7 +52,7 @@ describe('restore', () => {
     expect(result).toMatchObject({ status: 'refused', line, isTransient: false });
   });
 
-  test('what passes is told from what does not', async () => {
+  test('a transient refusal is distinguished from a lasting one', async () => {
     const locked = refused('Another app is currently holding the xtables lock. Stopped waiting after 5s.\n');
     expect(await restored(nft, '', locked)).toMatchObject({ status: 'refused', line: undefined, isTransient: true });
   });

@@ -23,7 +23,7 @@ async function detected(...commands: readonly ScriptedCommand[]): ReturnType<typ
   return result;
 }
 
-test('a variant that is installed alone is used, whatever is in the kernel', async () => {
+test('a variant that is installed alone is used, regardless of the kernel', async () => {
   const commands = [
     version('iptables-nft', missing),
     version('iptables', missing),

@@ -69,7 +69,7 @@ Try \`iptables-nft-restore -h' or 'iptables-nft-restore --help' for more informa
     5,
   ],
   [
-    'nft, somebody else writing',
+    'nft, another process writing',
     'iptables-nft-restore v1.8.9 (nf_tables): \nline 3: RULE_REPLACE failed (Resource temporarily unavailable): rule in chain A\n',
     'changed',
     3,
@@ -95,7 +95,7 @@ Try \`iptables-nft-restore -h' or 'iptables-nft-restore --help' for more informa
     'rules',
     3,
   ],
-  ['legacy, whatever the kernel refuses: COMMIT', 'iptables-restore: line 7 failed\n', 'rules', 7],
+  ['legacy, every refusal of the kernel: COMMIT', 'iptables-restore: line 7 failed\n', 'rules', 7],
   [
     'legacy, a chain to jump to that does not exist',
     `Ignoring deprecated --wait-interval option.
