@@ -29,7 +29,7 @@ test('a bench is named after its package, further ones carry the rest of their t
   ]);
 });
 
-test('without names everything runs, with names only those, in the order asked for', () => {
+test('without names everything runs, with names only those, in the given order', () => {
   assert.equal(targetsOf().length, 6);
   assert.deepEqual(targetsOf('rollout', 'core'), ['rollout:bench', 'core:bench']);
   assert.deepEqual(targetsOf('backend-nftables-drift'), ['backend-nftables:bench-drift']);

@@ -18,7 +18,7 @@ test('every path that a page names is there', () => {
   assert.deepEqual(pathFaults(), []);
 });
 
-test('every flag of ours and every metric that a page names exists', () => {
+test('every own flag and every metric that a page names exists', () => {
   assert.deepEqual(nameFaults(known), []);
 });
 

@@ -226,7 +226,7 @@ const manifests: readonly (readonly [string, string, Package, RegExp])[] = [
     /layer backend may not depend on @x\/backend-a \(backend\)/,
   ],
   [
-    'a layer nobody knows',
+    'an unknown layer',
     'packages/backend-b',
     { layer: 'surprise', dependencies: ['core'] },
     /layer surprise may not depend on @x\/core/,

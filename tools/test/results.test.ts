@@ -45,7 +45,7 @@ test('a report that is missing, broken, empty or failed outside its tests is a f
   assert.equal(reportOf(JSON.stringify({ success: false, testResults: passedOnly })).failed, 1);
 });
 
-test('a failure is told with the beginning of what it said', () => {
+test('a failure is shown with the beginning of its message', () => {
   const lines = Array.from({ length: 40 }, (_, index) => `line ${index}`);
   const message = `\u001B[31mexpected 1\u001B[39m\n\n${lines.join('\n')}`;
   const tests = [{ fullName: 'b', status: 'failed', failureMessages: [message] }];

@@ -24,7 +24,7 @@ for (const entry of entryPoints()) {
   });
 }
 
-test('there is no page of an entry point that is gone', () => {
+test('there is no page of a removed entry point', () => {
   const pages = entryPoints().map(({ page }) => `${page}.api.md`);
   assert.deepEqual(readdirSync(join(root, 'docs/generated/api')).toSorted(), pages.toSorted());
 });
