@@ -11,8 +11,8 @@ import {
   referenceDataplane,
 } from '@switchyard/scenarios';
 import { catalogue } from '../../src/cases/catalogue.ts';
-import { coverage, type CoveredFeature } from '../../src/cases/coverage.ts';
 import type { ConformanceCase } from '../../src/model/case.ts';
+import { coverage, type CoveredFeature } from './coverage.ts';
 
 /** `docs/generated/conformance-cases.md`: every case, the rules of the matrix, and which case checks which feature. */
 export function casesPage(): string {

@@ -1,7 +1,7 @@
 import { dataplaneNames } from '@switchyard/scenarios';
 import { describe, expect, test } from 'vitest';
-import { globPattern } from '../engine/choose-cases.ts';
-import { catalogue } from './catalogue.ts';
+import { globPattern } from '../../src/engine/choose-cases.ts';
+import { catalogue } from '../../src/cases/catalogue.ts';
 import { coverage } from './coverage.ts';
 
 const lastRow = 41;
