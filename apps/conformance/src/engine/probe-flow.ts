@@ -137,7 +137,7 @@ function conclude(seen: readonly Seen[], expect: Expectation): FlowSeen {
   const attempts = seen.length;
   const observation = observationOf(seen, expect);
   return observation === undefined
-    ? { status: 'mixed', text: countTexts(seen), attempts }
+    ? { status: 'mixed', text: countText(seen, { hasPorts: true }), attempts }
     : { status: 'observed', observation, attempts };
 }
 
@@ -155,15 +155,20 @@ function observationOf(seen: readonly Seen[], expect: Expectation): Observation 
   return { kind: 'forward', to: endpoints, masquerade };
 }
 
-/** For example `5 x 10.244.1.5:8080, 1 x timeout`. */
-function countTexts(seen: readonly Seen[]): string {
-  const counts = Map.groupBy(seen.map(seenText), (text) => text);
-  return [...counts].map(([text, all]) => `${all.length} x ${text}`).join(', ');
+/** Whether texts name the port of an endpoint. Default: no. */
+export interface SeenTextOptions {
+  readonly hasPorts?: boolean;
+}
+
+/** For example `5 x 10.244.1.5, 1 x timeout`. */
+export function countText(seen: readonly Seen[], options: SeenTextOptions = {}): string {
+  const counts = Map.groupBy(seen, (one) => seenText(one, options));
+  return [...counts].map(([text, same]) => `${same.length} x ${text}`).join(', ');
 }
 
 /** One answer as a reader would say it. */
-export function seenText(seen: Seen): string {
+export function seenText(seen: Seen, { hasPorts = false }: SeenTextOptions = {}): string {
   if (seen.kind === 'other') return seen.text;
   if (seen.kind !== 'endpoint') return seen.kind;
-  return `${seen.address} port ${seen.port}${seen.isMasqueraded ? ' masqueraded' : ''}`;
+  return `${seen.address}${hasPorts ? ` port ${seen.port}` : ''}${seen.isMasqueraded ? ' masqueraded' : ''}`;
 }

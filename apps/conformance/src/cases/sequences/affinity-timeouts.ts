@@ -1,6 +1,6 @@
 import { type IpAddress } from '@switchyard/core';
 import type { Call } from './support/cast.ts';
-import { seenText } from './support/look.ts';
+import { seenText } from '../../engine/probe-flow.ts';
 import type { Play } from './support/play.ts';
 import type { Sequence } from './support/sequence.ts';
 

@@ -1,9 +1,9 @@
 import { type Millis, millis } from '@switchyard/core';
 import { flowText, type ScenarioService } from '@switchyard/scenarios';
 import type { PodName } from '../sequence-pods.ts';
-import type { Call } from './support/cast.ts';
+import { type Call, outsideToNodePort, podToClusterIp } from './support/cast.ts';
 import { underLoad } from './support/load.ts';
-import { countText } from './support/look.ts';
+import { countText } from '../../engine/probe-flow.ts';
 import type { Play } from './support/play.ts';
 import type { Sequence } from './support/sequence.ts';
 
@@ -33,10 +33,7 @@ export const agentDown: Sequence = {
       services: [changed, removed],
       endpoints: [...cast.endpoints(changed, 'near'), ...cast.endpoints(removed, 'far')],
     });
-    const calls = [
-      { service: changed, by: 'nodePort', from: 'outside' },
-      { service: changed, by: 'clusterIP', from: 'pod' },
-    ] as const;
+    const calls = [outsideToNodePort(changed), podToClusterIp(changed)] as const;
     await underLoad(
       play,
       { id: 'away', during: 'while the proxy is killed, away and started again', calls },
@@ -68,24 +65,16 @@ async function seeBefore(play: Play, { changed, removed, added }: Services): Pro
   await play.see(
     {
       id: 'away/a replaced endpoint still answers at the NodePort',
-      call: { service: changed, by: 'nodePort', from: 'outside' },
+      call: outsideToNodePort(changed),
       expect: cast.forward(['near'], 'masqueraded'),
     },
     {
       id: 'away/a replaced endpoint still answers at the cluster IP',
-      call: { service: changed, by: 'clusterIP', from: 'pod' },
+      call: podToClusterIp(changed),
       expect: cast.forward(['near']),
     },
-    {
-      id: 'away/a removed Service still answers',
-      call: { service: removed, by: 'clusterIP', from: 'pod' },
-      expect: cast.forward(['far']),
-    },
-    {
-      id: 'away/a new Service does not answer',
-      call: { service: added, by: 'clusterIP', from: 'pod' },
-      expect: { kind: 'pass' },
-    },
+    { id: 'away/a removed Service still answers', call: podToClusterIp(removed), expect: cast.forward(['far']) },
+    { id: 'away/a new Service does not answer', call: podToClusterIp(added), expect: { kind: 'pass' } },
   );
 }
 
@@ -94,24 +83,16 @@ async function seeAfter(play: Play, { changed, removed, added }: Services): Prom
   await play.see(
     {
       id: 'back/the new endpoint answers at the NodePort',
-      call: { service: changed, by: 'nodePort', from: 'outside' },
+      call: outsideToNodePort(changed),
       expect: cast.forward(['far2'], 'masqueraded'),
     },
     {
       id: 'back/the new endpoint answers at the cluster IP',
-      call: { service: changed, by: 'clusterIP', from: 'pod' },
+      call: podToClusterIp(changed),
       expect: cast.forward(['far2']),
     },
-    {
-      id: 'back/the removed Service answers no longer',
-      call: { service: removed, by: 'clusterIP', from: 'pod' },
-      expect: { kind: 'pass' },
-    },
-    {
-      id: 'back/the new Service answers',
-      call: { service: added, by: 'clusterIP', from: 'pod' },
-      expect: cast.forward(['near']),
-    },
+    { id: 'back/the removed Service answers no longer', call: podToClusterIp(removed), expect: { kind: 'pass' } },
+    { id: 'back/the new Service answers', call: podToClusterIp(added), expect: cast.forward(['near']) },
   );
 }
 

@@ -1,3 +1,4 @@
+import { outsideToNodePort, podToClusterIp } from './support/cast.ts';
 import { underLoad } from './support/load.ts';
 import type { Sequence } from './support/sequence.ts';
 
@@ -21,8 +22,8 @@ export const dualStack: Sequence = {
       [other, own],
     ] as const) {
       const kept = still.cast.endpoints(service, 'near', 'far');
-      const inside = { service, by: 'clusterIP', from: 'pod' } as const;
-      const outside = { service, by: 'nodePort', from: 'outside' } as const;
+      const inside = podToClusterIp(service);
+      const outside = outsideToNodePort(service);
       const stillCalls = [inside, outside].map((call) => ({ ...call, inOtherFamily: still.inOtherFamily }));
       const during = `while the endpoints of ${changing.name} change`;
       await underLoad(play, { id: `${still.name} meanwhile`, during, calls: stillCalls }, async () => {

@@ -1,4 +1,5 @@
 import type { ScenarioEndpoint } from '@switchyard/scenarios';
+import { outsideToNodePort, podToClusterIp } from './support/cast.ts';
 import { underLoad } from './support/load.ts';
 import type { Sequence } from './support/sequence.ts';
 
@@ -27,8 +28,8 @@ export const endpointChurn: Sequence = {
       }),
     ];
     await play.begin({ services: [service], endpoints: at(0) });
-    const inside = { service, by: 'clusterIP', from: 'pod' } as const;
-    const outside = { service, by: 'nodePort', from: 'outside' } as const;
+    const inside = podToClusterIp(service);
+    const outside = outsideToNodePort(service);
     await underLoad(
       play,
       { id: 'churn', during: 'while endpoints come and go', calls: [inside, outside] },

@@ -1,4 +1,4 @@
-import { type Call, callName } from './support/cast.ts';
+import { type Call, callName, outsideToNodePort, podToClusterIp } from './support/cast.ts';
 import { exchange, type Held, hold, release } from './support/held.ts';
 import type { Play } from './support/play.ts';
 import type { Sequence } from './support/sequence.ts';
@@ -15,9 +15,9 @@ export const holdOpen: Sequence = {
     const service = cast.service({ type: 'LoadBalancer' });
     await play.begin({ services: [service], endpoints: cast.endpoints(service, 'near', 'far') });
     const calls: readonly Call[] = [
-      { service, by: 'clusterIP', from: 'pod' },
+      podToClusterIp(service),
       { service, by: 'clusterIP', from: 'node' },
-      { service, by: 'nodePort', from: 'outside' },
+      outsideToNodePort(service),
       { service, by: 'loadBalancerIP', from: 'outside' },
       { service, by: 'nodePort', from: 'pod' },
       { service, by: 'loadBalancerIP', from: 'pod' },

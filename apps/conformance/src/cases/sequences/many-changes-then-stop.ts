@@ -1,4 +1,5 @@
 import type { PodName } from '../sequence-pods.ts';
+import { outsideToNodePort, podToClusterIp } from './support/cast.ts';
 import { underLoad } from './support/load.ts';
 import type { Play } from './support/play.ts';
 import type { Sequence } from './support/sequence.ts';
@@ -29,10 +30,7 @@ export const manyChangesThenStop: Sequence = {
       { id: 'stopped', last: 1, end: () => play.proxy.stop() },
       { id: 'killed', last: 2, end: () => play.proxy.kill() },
     ];
-    const calls = [
-      { service: stable, by: 'nodePort', from: 'outside' },
-      { service: stable, by: 'clusterIP', from: 'pod' },
-    ] as const;
+    const calls = [outsideToNodePort(stable), podToClusterIp(stable)] as const;
     for (const { id, last, end } of ends) {
       await underLoad(
         play,
@@ -48,14 +46,10 @@ export const manyChangesThenStop: Sequence = {
       await play.see(
         ...others.map((service, index) => ({
           id: `${id}/the last endpoint of Service ${index + 1}`,
-          call: { service, by: 'clusterIP', from: 'pod' } as const,
+          call: podToClusterIp(service),
           expect: cast.forward([podAt(last + index)]),
         })),
-        {
-          id: `${id}/a Service that came and went`,
-          call: { service: extra, by: 'clusterIP', from: 'pod' },
-          expect: { kind: 'pass' },
-        },
+        { id: `${id}/a Service that came and went`, call: podToClusterIp(extra), expect: { kind: 'pass' } },
       );
     }
   },

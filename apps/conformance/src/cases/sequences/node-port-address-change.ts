@@ -1,5 +1,5 @@
 import type { ScenarioService } from '@switchyard/scenarios';
-import { plainAgent } from './support/cast.ts';
+import { plainAgent, podToClusterIp } from './support/cast.ts';
 import { underLoad } from './support/load.ts';
 import type { Play } from './support/play.ts';
 import type { Sequence } from './support/sequence.ts';
@@ -27,7 +27,7 @@ export const nodePortAddressChange: Sequence = {
       { name: 'changed', address: '172.18.0.200' },
       { name: 'changed back', address: '172.18.0.11' },
     ] as const;
-    const calls = [{ service, by: 'clusterIP', from: 'pod' }] as const;
+    const calls = [podToClusterIp(service)];
     await underLoad(play, { id: 'inside', during: 'while the Node gets another address and back', calls }, async () => {
       for (const { name, address } of moves) {
         if (name !== 'before') await move(play, address);

@@ -1,3 +1,4 @@
+import { outsideToNodePort, podToClusterIp } from './support/cast.ts';
 import { underLoad } from './support/load.ts';
 import type { Sequence } from './support/sequence.ts';
 
@@ -17,10 +18,7 @@ export const etpToggleUnderLoad: Sequence = {
       cast.service({ type: 'LoadBalancer', externalTrafficPolicy });
     const service = withPolicy('Cluster');
     await play.begin({ services: [service], endpoints: cast.endpoints(service, 'near', 'far') });
-    const calls = [
-      { service, by: 'nodePort', from: 'outside' },
-      { service, by: 'loadBalancerIP', from: 'outside' },
-    ] as const;
+    const calls = [outsideToNodePort(service), { service, by: 'loadBalancerIP', from: 'outside' }] as const;
     await underLoad(play, { id: 'toggled', during: 'while the policy changes five times', calls }, async () => {
       for (const [index, policy] of policies.entries()) {
         await play.put({ services: [withPolicy(policy)] });
@@ -44,8 +42,8 @@ export const itpToggleUnderLoad: Sequence = {
       cast.service({ type: 'NodePort', internalTrafficPolicy });
     const service = withPolicy('Cluster');
     await play.begin({ services: [service], endpoints: cast.endpoints(service, 'near', 'far') });
-    const inside = { service, by: 'clusterIP', from: 'pod' } as const;
-    const outside = { service, by: 'nodePort', from: 'outside' } as const;
+    const inside = podToClusterIp(service);
+    const outside = outsideToNodePort(service);
     const during = 'while the policy changes five times';
     await underLoad(play, { id: 'toggled', during, calls: [inside, outside] }, async () => {
       for (const [index, policy] of policies.entries()) {

@@ -1,3 +1,4 @@
+import { outsideToNodePort, podToClusterIp } from './support/cast.ts';
 import type { Play } from './support/play.ts';
 import { underLoad } from './support/load.ts';
 import type { Sequence } from './support/sequence.ts';
@@ -21,10 +22,7 @@ export const restartUnderLoad: Sequence = {
       { id: 'stopped', during: 'while the proxy is stopped and started again', end: () => play.proxy.stop() },
     ];
     for (const { id, during, end } of ends) {
-      const calls = [
-        { service, by: 'nodePort', from: 'outside' },
-        { service, by: 'clusterIP', from: 'pod' },
-      ] as const;
+      const calls = [outsideToNodePort(service), podToClusterIp(service)] as const;
       await underLoad(play, { id, during, calls }, async () => {
         await end();
         await play.sleep(absence);
@@ -41,13 +39,9 @@ async function seeAll(play: Play, id: string, service: Parameters<Play['dial']>[
   await play.see(
     {
       id: `${id}/afterwards from outside`,
-      call: { service, by: 'nodePort', from: 'outside' },
+      call: outsideToNodePort(service),
       expect: cast.forward(['near', 'far'], 'masqueraded'),
     },
-    {
-      id: `${id}/afterwards from a pod`,
-      call: { service, by: 'clusterIP', from: 'pod' },
-      expect: cast.forward(['near', 'far']),
-    },
+    { id: `${id}/afterwards from a pod`, call: podToClusterIp(service), expect: cast.forward(['near', 'far']) },
   );
 }

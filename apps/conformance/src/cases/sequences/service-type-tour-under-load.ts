@@ -1,3 +1,4 @@
+import { podToClusterIp } from './support/cast.ts';
 import { underLoad } from './support/load.ts';
 import type { Sequence } from './support/sequence.ts';
 
@@ -14,7 +15,7 @@ export const serviceTypeTourUnderLoad: Sequence = {
     const { cast } = play;
     const service = cast.service();
     await play.begin({ services: [service], endpoints: cast.endpoints(service, 'near', 'far') });
-    const inside = { service, by: 'clusterIP', from: 'pod' } as const;
+    const inside = podToClusterIp(service);
     await underLoad(play, { id: 'tour', during: 'while the type changes', calls: [inside] }, async () => {
       for (const [index, type] of tour.entries()) {
         await play.put({ services: [cast.service({ type })] });

@@ -1,4 +1,5 @@
 import type { Expectation } from '@switchyard/scenarios';
+import { outsideToNodePort, podToClusterIp } from './support/cast.ts';
 import { exchange, hold, release } from './support/held.ts';
 import { underLoad } from './support/load.ts';
 import type { Sequence } from './support/sequence.ts';
@@ -28,10 +29,7 @@ export const sourceRangeEdits: Sequence = {
       ['another host alone', [stranger], { kind: 'drop' }],
       ['the client alone', [client], all],
     ];
-    const calls = [
-      { service, by: 'nodePort', from: 'outside' },
-      { service, by: 'clusterIP', from: 'pod' },
-    ] as const;
+    const calls = [outsideToNodePort(service), podToClusterIp(service)] as const;
     await underLoad(play, { id: 'unguarded', during: 'while source ranges are edited', calls }, async () => {
       for (const [name, given, expect] of edits) {
         await play.put({ services: [ranges(given)] });

@@ -1,3 +1,4 @@
+import { outsideToNodePort, podToClusterIp } from './support/cast.ts';
 import { seeMoved } from './support/moved.ts';
 import type { Sequence } from './support/sequence.ts';
 
@@ -28,17 +29,9 @@ export const staleAfterRestart: Sequence = {
     await play.see({ id: 'dead/the endpoint is still asked', call: resolver, expect: cast.forward(['near']) });
     await play.startProxy();
     await play.see(
-      {
-        id: 'back/NodePort',
-        call: { service: web, by: 'nodePort', from: 'outside' },
-        expect: cast.forward(['far'], 'masqueraded'),
-      },
-      { id: 'back/cluster IP', call: { service: web, by: 'clusterIP', from: 'pod' }, expect: cast.forward(['far']) },
-      {
-        id: 'back/a Service without endpoints',
-        call: { service: last, by: 'clusterIP', from: 'pod' },
-        expect: { kind: 'reject' },
-      },
+      { id: 'back/NodePort', call: outsideToNodePort(web), expect: cast.forward(['far'], 'masqueraded') },
+      { id: 'back/cluster IP', call: podToClusterIp(web), expect: cast.forward(['far']) },
+      { id: 'back/a Service without endpoints', call: podToClusterIp(last), expect: { kind: 'reject' } },
     );
     await seeMoved(play, { id: 'back/the UDP client', call: resolver, to: 'far' });
   },

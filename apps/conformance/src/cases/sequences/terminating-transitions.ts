@@ -1,5 +1,5 @@
 import type { Expectation, ScenarioEndpoint, ScenarioService } from '@switchyard/scenarios';
-import type { Cast, Condition } from './support/cast.ts';
+import { type Cast, type Condition, outsideToNodePort, podToClusterIp } from './support/cast.ts';
 import { exchange, type Held, hold, release } from './support/held.ts';
 import { underLoad } from './support/load.ts';
 import type { Play } from './support/play.ts';
@@ -70,15 +70,10 @@ async function run(play: Play, moments: readonly Moment[]): Promise<void> {
   const [first] = moments;
   if (first === undefined) return;
   await play.begin({ services: [service], endpoints: endpointsAt(cast, service, first) });
-  const held = [
-    await hold(play, { service, by: 'clusterIP', from: 'pod' }),
-    await hold(play, { service, by: 'nodePort', from: 'outside' }),
-  ];
+  const held = [await hold(play, podToClusterIp(service)), await hold(play, outsideToNodePort(service))];
   const reached = moments.filter(({ inside }) => inside.length > 0);
-  await underLoad(
-    play,
-    { id: 'ending', during: 'while endpoints end', calls: [{ service, by: 'clusterIP', from: 'pod' }] },
-    () => visit(play, { service, held, name: 'ending', moments: reached }),
+  await underLoad(play, { id: 'ending', during: 'while endpoints end', calls: [podToClusterIp(service)] }, () =>
+    visit(play, { service, held, name: 'ending', moments: reached }),
   );
   await visit(play, { service, held, name: 'ending', moments: moments.slice(reached.length) });
   await visit(play, { service, held, name: 'coming back', moments: moments.toReversed().slice(1) });
@@ -97,16 +92,8 @@ async function visit(play: Play, { service, held, name, moments }: Visit): Promi
     const id = `${name}, ${momentText(moment)}`;
     await play.put({ endpoints: endpointsAt(play.cast, service, moment) });
     await play.see(
-      {
-        id: `${id}/pod by clusterIP`,
-        call: { service, by: 'clusterIP', from: 'pod' },
-        expect: insideOf(play.cast, moment),
-      },
-      {
-        id: `${id}/outside by nodePort`,
-        call: { service, by: 'nodePort', from: 'outside' },
-        expect: localOf(play.cast, moment),
-      },
+      { id: `${id}/pod by clusterIP`, call: podToClusterIp(service), expect: insideOf(play.cast, moment) },
+      { id: `${id}/outside by nodePort`, call: outsideToNodePort(service), expect: localOf(play.cast, moment) },
     );
     await exchange(play, id, held);
   }

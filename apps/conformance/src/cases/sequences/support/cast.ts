@@ -53,6 +53,16 @@ export interface Call {
   readonly inOtherFamily?: boolean;
 }
 
+/** A pod's packets to the cluster IP. */
+export function podToClusterIp(service: ScenarioService): Call {
+  return { service, by: 'clusterIP', from: 'pod' };
+}
+
+/** Packets from outside the cluster to the NodePort. */
+export function outsideToNodePort(service: ScenarioService): Call {
+  return { service, by: 'nodePort', from: 'outside' };
+}
+
 /** A call in a check's id: `pod by clusterIP`. */
 export function callName({ from, by, inOtherFamily }: Call): string {
   return `${from} by ${by}${inOtherFamily === true ? ', other family' : ''}`;

@@ -2,7 +2,7 @@ import type { IpAddress } from '@switchyard/core';
 import type { ProbeConnection } from '@switchyard/lab';
 import { flowText } from '@switchyard/scenarios';
 import { type Call, callName } from './cast.ts';
-import { seenText } from './look.ts';
+import { seenText } from '../../../engine/probe-flow.ts';
 import type { Play } from './play.ts';
 
 /** What an established connection must do whatever happens around it. */

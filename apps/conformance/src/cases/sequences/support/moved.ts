@@ -3,8 +3,7 @@ import { flowText } from '@switchyard/scenarios';
 import type { Dial, Seen } from '../../../model/bed.ts';
 import type { PodName } from '../../sequence-pods.ts';
 import type { Call } from './cast.ts';
-import { answerAtPace, limitedText, mostPaced } from '../../../engine/probe-flow.ts';
-import { countText, seenText } from './look.ts';
+import { answerAtPace, countText, limitedText, mostPaced, seenText } from '../../../engine/probe-flow.ts';
 import type { Play } from './play.ts';
 
 /** A client that keeps its port, and where it must be led to. */
