@@ -4,11 +4,10 @@ import {
   dataplaneNamed,
   type Scenario,
   type ScenarioAgent,
-  type ScenarioEndpoint,
   type ScenarioFlow,
-  type ScenarioService,
 } from '@switchyard/scenarios';
 import type { Ability, CatalogueOptions, ScenarioCase } from '../model/case.ts';
+import { endpointsOf, flowsOf, servicesOf } from './scenario-parts.ts';
 import { smokeScenarios } from './smoke.ts';
 
 /** Every scenario file in every family it names, as this dataplane must do it. */
@@ -89,16 +88,4 @@ function isConfigured(agent: ScenarioAgent): boolean {
     agent;
   const isAsUsual = detectLocal.kind === 'clusterCIDR' && !masqueradeAll && terminatingFallback === 'on';
   return !isAsUsual || nodePortAddresses.length > 0 || !localhostNodePorts || routerIpMode;
-}
-
-function flowsOf({ steps }: Scenario): readonly ScenarioFlow[] {
-  return steps.flatMap((step) => (step.kind === 'flow' ? [step.flow] : []));
-}
-
-function servicesOf({ services, steps }: Scenario): readonly ScenarioService[] {
-  return [...services, ...steps.flatMap((step) => (step.kind === 'putService' ? [step.service] : []))];
-}
-
-function endpointsOf({ endpoints, steps }: Scenario): readonly ScenarioEndpoint[] {
-  return [...endpoints, ...steps.flatMap((step) => (step.kind === 'putEndpoint' ? [step.endpoint] : []))];
 }

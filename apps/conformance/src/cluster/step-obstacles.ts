@@ -6,6 +6,7 @@ import {
   type ScenarioService,
   type ScenarioStep,
 } from '@switchyard/scenarios';
+import { endpointsOf, flowsOf, servicesOf } from '../cases/scenario-parts.ts';
 
 /** Why a cluster cannot do a step of a scenario; undefined: it can. */
 export function stepObstacleOnCluster(scenario: Scenario, step: ScenarioStep): string | undefined {
@@ -72,7 +73,7 @@ function affinityObstacle(scenario: Scenario, flow: ScenarioFlow): string | unde
   if (flow.kept === undefined) return undefined;
   const isSame = ({ from, fromEndpoint }: ScenarioFlow): boolean =>
     from === flow.from && fromEndpoint === flow.fromEndpoint;
-  const flows = scenario.steps.flatMap((step) => (step.kind === 'flow' ? [step.flow] : []));
+  const flows = flowsOf(scenario);
   const before = flows.slice(0, flows.indexOf(flow)).filter(isSame);
   const isLost = before.some((one) => flowObstacle(scenario, one) !== undefined);
   return isLost ? 'its client would have become known by a step that cannot be done' : undefined;
@@ -113,14 +114,5 @@ function isClusterIp(address: IpAddress): boolean {
 
 function servicesBefore({ services, steps }: Scenario, flow: ScenarioFlow): readonly ScenarioService[] {
   const end = steps.findIndex((step) => step.kind === 'flow' && step.flow === flow);
-  const put = steps.slice(0, end).flatMap((step) => (step.kind === 'putService' ? [step.service] : []));
-  return [...services, ...put];
-}
-
-function servicesOf({ services, steps }: Scenario): readonly ScenarioService[] {
-  return [...services, ...steps.flatMap((step) => (step.kind === 'putService' ? [step.service] : []))];
-}
-
-function endpointsOf({ endpoints, steps }: Scenario): Scenario['endpoints'] {
-  return [...endpoints, ...steps.flatMap((step) => (step.kind === 'putEndpoint' ? [step.endpoint] : []))];
+  return servicesOf({ services, steps: steps.slice(0, end) });
 }

@@ -1,6 +1,7 @@
 import { type IpAddress, UsageError } from '@switchyard/core';
 import type { ProbeResult } from '@switchyard/lab';
 import { healthText, type Scenario, type ScenarioHealthCheck } from '@switchyard/scenarios';
+import { servicesOf } from '../cases/scenario-parts.ts';
 import type { Seen } from '../model/bed.ts';
 
 /** Who answered, and what it saw of the sender. */
@@ -46,8 +47,7 @@ export function seenOfSilence(result: Exclude<ProbeResult, { readonly status: 'a
 
 /** A Service's health check port, also after the Service is gone. */
 export function healthPortOf(scenario: Scenario, name: string): number {
-  const put = scenario.steps.flatMap((step) => (step.kind === 'putService' ? [step.service] : []));
-  const all = [...scenario.services, ...put].filter((service) => service.name === name);
+  const all = servicesOf(scenario).filter((service) => service.name === name);
   const port = all.find(({ healthCheckNodePort }) => healthCheckNodePort !== undefined)?.healthCheckNodePort;
   if (port === undefined)
     throw new UsageError('conformance.health', `${scenario.id}: ${name} never has a healthCheckNodePort`);

@@ -1,5 +1,6 @@
 import { type IpAddress, type IpFamily, ipFamilyOf, parseIp, UsageError } from '@switchyard/core';
 import { endpointPods, nodeAddresses, type Scenario, secondNodeAddresses } from '@switchyard/scenarios';
+import { flowsOf, servicesOf } from '../cases/scenario-parts.ts';
 import { sequencePods } from '../cases/sequence-pods.ts';
 import type { ConformanceCase } from '../model/case.ts';
 
@@ -42,7 +43,7 @@ export function castOf(cases: readonly ConformanceCase[], families: readonly IpF
     return found;
   };
   for (const scenario of scenarios) {
-    const isSctp = usesSctp(scenario);
+    const isSctp = servicesOf(scenario).some(({ ports }) => ports.some(({ protocol }) => protocol === 'SCTP'));
     for (const [address, { node, ports }] of endpointPods(scenario)) {
       const at = place(hostPartOf(address), node);
       for (const port of ports) at.ports.add(port);
@@ -86,14 +87,13 @@ function addressOf(key: string, family: IpFamily): IpAddress {
   return parseIp(isV4 ? `10.244.${net}.${host}` : `fd00:10:244:${net}::${host}`);
 }
 
-function usesSctp({ services, steps }: Scenario): boolean {
-  const put = steps.flatMap((step) => (step.kind === 'putService' ? [step.service] : []));
-  return [...services, ...put].some(({ ports }) => ports.some(({ protocol }) => protocol === 'SCTP'));
-}
-
 function calledByItself(scenarios: readonly Scenario[]): ReadonlySet<IpAddress> {
-  const flows = scenarios.flatMap(({ steps }) => steps.flatMap((step) => (step.kind === 'flow' ? [step.flow] : [])));
-  return new Set(flows.filter(({ isFromItself }) => isFromItself).map(({ to }) => to));
+  return new Set(
+    scenarios
+      .flatMap(flowsOf)
+      .filter(({ isFromItself }) => isFromItself)
+      .map(({ to }) => to),
+  );
 }
 
 const nodeOwned: ReadonlySet<string> = new Set([

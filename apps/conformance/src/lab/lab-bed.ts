@@ -9,6 +9,7 @@ import {
 } from '@switchyard/lab';
 import { nodeAddresses, type Scenario, type ScenarioAgent, type ScenarioFlow } from '@switchyard/scenarios';
 import { familiesOfCell } from '../cases/families-of-cell.ts';
+import { flowsOf } from '../cases/scenario-parts.ts';
 import type { Bed, Dial, ScenarioMoment } from '../model/bed.ts';
 import { traceFlow } from '../trace/trace-flow.ts';
 import type { Ability, ConformanceCase, FamilyCell } from '../model/case.ts';
@@ -213,6 +214,6 @@ class LabBed implements Bed {
   }
 }
 
-function outsideAddressesOf({ steps }: Scenario): readonly ScenarioFlow['to'][] {
-  return steps.flatMap((step) => (step.kind === 'flow' && step.flow.from === 'outside' ? [step.flow.to] : []));
+function outsideAddressesOf(scenario: Scenario): readonly ScenarioFlow['to'][] {
+  return flowsOf(scenario).flatMap(({ from, to }) => (from === 'outside' ? [to] : []));
 }
