@@ -1,9 +1,12 @@
 import { type DataplaneName, dataplaneNames, kubeProxyDefault, referenceDataplane } from '@switchyard/scenarios';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { ConfigError } from '@switchyard/core';
+import type { ClusterBedOptions } from './cluster/index.ts';
+import type { Choice } from './engine/choose-cases.ts';
 import { type BackendName, backendNames } from './lab/proxy-program.ts';
 import type { FamilyCell } from './model/case.ts';
 import type { Target } from './model/report-file.ts';
+import type { ReportTargets } from './report/commands.ts';
 import { wantsColours } from './report/painter.ts';
 
 /** What the command line asks for. */
@@ -14,17 +17,8 @@ export type Config =
   /** These read their arguments by themselves. */
   | { readonly kind: 'diff' | 'report'; readonly args: readonly string[] };
 
-/** Where results go; undefined: not written. */
-export interface OutputConfig {
-  readonly json: string | undefined;
-  readonly junit: string | undefined;
-  readonly html: string | undefined;
-}
-
 /** Which cases. */
-export interface ChoiceConfig {
-  readonly globs: readonly string[];
-  readonly tags: readonly string[];
+export interface ChoiceConfig extends Choice {
   /** Undefined: both families, or those that the cluster has. */
   readonly cell: FamilyCell | undefined;
 }
@@ -48,18 +42,15 @@ export interface ClusterConfig {
 }
 
 /** Of `--target cluster`. */
-export interface ClusterFlags {
+export interface ClusterFlags extends Pick<
+  ClusterBedOptions,
+  'image' | 'podCommand' | 'nodes' | 'mayHaveOtherLoadBalancers' | 'isKept'
+> {
   /** Undefined: KUBECONFIG, or ~/.kube/config. */
   readonly kubeconfig: string | undefined;
   /** Of a pod that no kubeconfig was given: it has a service account. Undefined: use the kubeconfig. */
   readonly podEnvironment: Readonly<Record<string, string | undefined>> | undefined;
   readonly context: string | undefined;
-  readonly image: string | undefined;
-  /** In the place of the image's own program. */
-  readonly podCommand: readonly string[] | undefined;
-  readonly nodes: readonly [string, string] | undefined;
-  readonly mayHaveOtherLoadBalancers: boolean;
-  readonly isKept: boolean;
   /** Removes what earlier runs left, and runs nothing. */
   readonly isCleanUp: boolean;
 }
@@ -78,7 +69,7 @@ export interface RunConfig extends ChoiceConfig {
   readonly jobs: number;
   readonly isFailFast: boolean;
   readonly isVerbose: boolean;
-  readonly output: OutputConfig;
+  readonly output: ReportTargets;
 }
 
 /** `list`. */
@@ -215,7 +206,7 @@ function runConfig(values: Values): Config {
     jobs: whole('jobs', values.jobs, 1),
     isFailFast: values['fail-fast'],
     isVerbose: values.verbose,
-    output: output(values),
+    output: { json: values.json, junit: values.junit, html: values.html },
     ...choice(values),
   };
 }
@@ -276,10 +267,6 @@ function clusterFlags(values: Values, target: Target): ClusterFlags {
     isKept: keep,
     isCleanUp: cleanup,
   };
-}
-
-function output({ json, junit, html }: Values): OutputConfig {
-  return { json, junit, html };
 }
 
 function oneOf<T extends string>(flag: string, value: string, allowed: readonly T[]): T {

@@ -1,12 +1,6 @@
 import type { IpFamily } from '@switchyard/core';
 import { markerRounds } from '../engine/marker-rounds.ts';
-import {
-  endpointPods,
-  type Scenario,
-  type ScenarioFlow,
-  type ScenarioHealthCheck,
-  type ScenarioStep,
-} from '@switchyard/scenarios';
+import { endpointPods, type Scenario, type ScenarioFlow, type ScenarioHealthCheck } from '@switchyard/scenarios';
 import { healthPortOf, healthSeen } from '../lab/answers.ts';
 import type { Bed, Dial, ScenarioMoment } from '../model/bed.ts';
 import type { Ability, ConformanceCase } from '../model/case.ts';
@@ -60,9 +54,7 @@ export class ClusterBed implements Bed {
     return scenarioObstacle(one.scenario, this.#parts.traits);
   }
 
-  stepObstacle(scenario: Scenario, step: ScenarioStep): string | undefined {
-    return stepObstacleOnCluster(scenario, step);
-  }
+  readonly stepObstacle: Bed['stepObstacle'] = stepObstacleOnCluster;
 
   async reset(_agent: unknown, signal: AbortSignal): Promise<void> {
     const { place, writer } = this.#parts;

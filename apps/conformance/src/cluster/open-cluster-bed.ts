@@ -3,7 +3,7 @@ import { ipFamilies, type Random } from '@switchyard/core';
 import { newObjectClient, type ObjectClient } from '@switchyard/core/kubernetes';
 import { AddressBook } from './address-book.ts';
 import type { NodePair } from './choose-nodes.ts';
-import { ClusterBed } from './cluster-bed.ts';
+import { ClusterBed, type ClusterBedParts } from './cluster-bed.ts';
 import type { Senders } from './cluster-dial.ts';
 import { type ClusterBedOptions, defaultImage } from './cluster-options.ts';
 import { EchoPool } from './echo-pool.ts';
@@ -11,7 +11,6 @@ import { Markers, markerPort } from './marker.ts';
 import { ObjectWriter } from './object-writer.ts';
 import { preflight } from './preflight.ts';
 import { askProxyMode } from './proxy-mode.ts';
-import type { Translation } from './real-objects.ts';
 import { acceptsExternalIps, serviceFamilies } from './service-traits.ts';
 import { createRunNamespace, removeAllRuns, removeNamespace } from './run-namespace.ts';
 import { type PodStarter, startPods, type TrafficPod } from './start-pods.ts';
@@ -56,9 +55,9 @@ export async function openClusterBed(options: ClusterBedOptions, signal: AbortSi
   };
   onProgress('starting the pods');
   const cast = await startCast(starter, nodes, signal);
-  const bed = await bedOf({ options, api, nodes, run, starter, cast }, signal);
+  const parts = await bedParts(options, { nodes, starter, cast }, signal);
   const owned = stack.move();
-  return new ClusterBed({ ...bed, dispose: () => owned.disposeAsync() });
+  return new ClusterBed({ ...parts, dispose: () => owned.disposeAsync() });
 }
 
 /** Removes what all earlier runs left in a cluster; names of the namespaces that are gone now. Also ends a run that goes on. */
@@ -108,22 +107,15 @@ async function startCast(starter: PodStarter, { node1, node2 }: NodePair, signal
   return { senders: { pod, node, outside }, marker };
 }
 
-interface BedPlace {
-  readonly options: ClusterBedOptions;
-  readonly api: ObjectClient;
-  readonly nodes: NodePair;
-  readonly run: string;
-  readonly starter: PodStarter;
-  readonly cast: Cast;
-}
-
-async function bedOf(
-  { options, api, nodes, run, starter, cast }: BedPlace,
+async function bedParts(
+  options: ClusterBedOptions,
+  { nodes, starter, cast }: { readonly nodes: NodePair; readonly starter: PodStarter; readonly cast: Cast },
   signal: AbortSignal,
-): Promise<Omit<ConstructorParameters<typeof ClusterBed>[0], 'dispose'>> {
-  const { caller, clock, onProgress } = starter;
+): Promise<Omit<ClusterBedParts, 'dispose'>> {
+  const { caller, settings, clock, onProgress } = starter;
   const { senders, marker } = cast;
-  const { namespace } = caller;
+  const { api, namespace } = caller;
+  const { run } = settings;
   const dataplane = options.dataplane ?? (await askProxyMode(caller, senders.node, signal));
   const families = ipFamilies.filter((family) =>
     [senders.pod, senders.node, senders.outside].every(({ addresses }) => addresses[family] !== undefined),
@@ -132,14 +124,13 @@ async function bedOf(
   const book = new AddressBook(nodes);
   const pool = new EchoPool(starter, nodes);
   const { addresses } = await callPod(caller, senders.node, { name: 'addresses', argument: {} }, signal);
-  const translation: Translation = { book, pool, nodes, namespace, run, client: senders.pod };
   return {
     proxyUnderTest: { name: options.proxyName ?? `cluster-${dataplane}`, dataplane, command: undefined },
     ipFamilies: ofServices,
     nodes,
     traits: { hasZones: nodes.node1.zone !== undefined, hasExternalIps: await acceptsExternalIps(caller, signal) },
     place: { caller, senders, book, pool, nodeAddresses: addresses },
-    translation,
+    translation: { book, pool, nodes, namespace, run, client: senders.pod },
     writer: new ObjectWriter({ api, namespace, book }),
     markers: new Markers({
       caller,

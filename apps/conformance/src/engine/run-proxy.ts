@@ -1,29 +1,22 @@
 import { release } from 'node:os';
 import { millis, systemClock } from '@switchyard/core';
 import type { Bed } from '../model/bed.ts';
-import type { ConformanceCase, FamilyCell } from '../model/case.ts';
-import type { OnProgress, PlannedRun, RunName } from '../model/progress.ts';
+import type { FamilyCell } from '../model/case.ts';
+import type { PlannedRun, RunName } from '../model/progress.ts';
 import type { CaseResult, ProxyUnderTest, RunReport, Target } from '../model/report-file.ts';
-import type { Gate } from './gate.ts';
-import { notRun, runRound } from './run-round.ts';
+import { notRun, type RoundOptions, runRound } from './run-round.ts';
 import { seededRandom } from './seeded-random.ts';
 
 /** All rounds of one proxy in one cell. */
-export interface ProxyRun {
+export interface ProxyRun extends Pick<RoundOptions, 'cases' | 'onProgress' | 'measuring' | 'onFailure' | 'isOver'> {
   readonly target: Target;
   readonly proxy: ProxyUnderTest;
   readonly cell: FamilyCell;
-  readonly cases: readonly ConformanceCase[];
   /** Builds a bed of its own for each name; as many as there may be side by side. At least one. */
   readonly laneNames: readonly string[];
   readonly openBed: (name: string, signal: AbortSignal) => Promise<Bed>;
   readonly seed: number;
   readonly rounds: number;
-  readonly onProgress: OnProgress;
-  /** These three as `RoundOptions` has them. */
-  readonly measuring?: Gate;
-  readonly onFailure?: () => void;
-  readonly isOver?: () => boolean;
 }
 
 /** What these runs will come to: each, in every round. */
