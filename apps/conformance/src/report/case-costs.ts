@@ -1,6 +1,5 @@
 import { type Millis, millis } from '@switchyard/core';
-import type { PlannedRun, ProgressEvent } from '../model/progress.ts';
-import { runText } from './progress-state.ts';
+import type { PlannedRun, ProgressEvent, RunName } from '../model/progress.ts';
 
 /** One case of one run. */
 interface Due {
@@ -13,6 +12,11 @@ interface Due {
 
 /** The first case or two say little of hundreds: 0 to 1 of all that must have ended. */
 const leastKnown = 0.05;
+
+/** How a run is called where several go on: `iptables-nft dual`, with its round from the second on. */
+export function runText({ proxy, cell, round }: RunName): string {
+  return `${proxy} ${cell}${round > 1 ? `, round ${round}` : ''}`;
+}
 
 /** What a lane is at, and until when its time has been shared out. */
 interface Lane {

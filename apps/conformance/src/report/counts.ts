@@ -5,9 +5,14 @@ import { durationText } from './duration-text.ts';
 /** How many cases ended how. */
 export type Counts = Readonly<Record<CaseStatus, number>>;
 
+/** Counts before any case has ended. */
+export function noCounts(): Record<CaseStatus, number> {
+  return { passed: 0, failed: 0, skipped: 0, error: 0 };
+}
+
 /** The counts of these runs together. */
 export function countsOf(runs: readonly RunReport[]): Counts {
-  const counts: Record<CaseStatus, number> = { passed: 0, failed: 0, skipped: 0, error: 0 };
+  const counts = noCounts();
   for (const { status } of runs.flatMap(({ cases }) => cases)) counts[status]++;
   return counts;
 }
@@ -32,6 +37,6 @@ export function countsLine({ runs }: ReportFile): string {
 }
 
 /** `812 passed, 2 failed, 10 skipped, 0 errors`. */
-export function countsText({ passed, failed, skipped, error }: Readonly<Record<CaseStatus, number>>): string {
+export function countsText({ passed, failed, skipped, error }: Counts): string {
   return `${passed} passed, ${failed} failed, ${skipped} skipped, ${amountText(error, 'error')}`;
 }

@@ -2,15 +2,14 @@ import { amountText } from './amount-text.ts';
 import { stripVTControlCharacters } from 'node:util';
 import { type Clock, type Millis, millis } from '@switchyard/core';
 import type { ProgressEvent } from '../model/progress.ts';
-import type { CaseResult, CheckResult } from '../model/report-file.ts';
-import { CaseCosts } from './case-costs.ts';
-import { countsText } from './counts.ts';
+import type { CaseResult, CaseStatus, CheckResult } from '../model/report-file.ts';
+import { CaseCosts, runText } from './case-costs.ts';
+import { countsText, noCounts } from './counts.ts';
 import { durationText } from './duration-text.ts';
 import { failedChecks } from './failures.ts';
 import { failureText } from './failure-text.ts';
 import { type Painter, painter } from './painter.ts';
 import { indented, plainText } from './plain-text.ts';
-import { afterEvent, noProgress, type ProgressState, runText } from './progress-state.ts';
 
 /** Where and how progress is shown. */
 export interface ProgressOptions {
@@ -42,7 +41,10 @@ export class ProgressView implements AsyncDisposable {
   readonly #stop = new AbortController();
   readonly #ticking: Promise<void>;
   readonly #costs = new CaseCosts();
-  #state: ProgressState = noProgress;
+  /** Cases that ended, of each run that has started, by its name. */
+  readonly #counts = new Map<string, Record<CaseStatus, number>>();
+  /** What each lane is doing, in order of first mention. */
+  readonly #lanes = new Map<string, string>();
   #drawnLines = 0;
   #drawnAt = Number.NEGATIVE_INFINITY;
   #plainAt: number;
@@ -58,7 +60,7 @@ export class ProgressView implements AsyncDisposable {
   /** Takes one event. Bound, so that it can be passed as `OnProgress`. */
   readonly onEvent = (event: ProgressEvent): void => {
     const now = this.#options.clock.monotonic();
-    this.#state = afterEvent(this.#state, event);
+    this.#note(event);
     this.#costs.add(event, now);
     const line = this.#lineOf(event);
     if (line !== '') this.#print(line);
@@ -70,6 +72,28 @@ export class ProgressView implements AsyncDisposable {
     this.#stop.abort();
     await this.#ticking;
     this.#erase();
+  }
+
+  #note(event: ProgressEvent): void {
+    switch (event.kind) {
+      case 'runStarted':
+        this.#counts.set(runText(event.run), noCounts());
+        break;
+      case 'lane':
+        this.#lanes.set(event.lane, event.text);
+        break;
+      case 'caseStarted':
+        this.#lanes.set(event.lane, `${event.id} (${runText(event.run)})`);
+        break;
+      case 'caseProgress':
+        this.#lanes.set(event.lane, `${event.id} (${runText(event.run)}): ${event.text}`);
+        break;
+      case 'caseEnded': {
+        const counts = this.#counts.get(runText(event.run));
+        if (counts !== undefined) counts[event.result.status] += 1;
+        break;
+      }
+    }
   }
 
   async #tick(): Promise<void> {
@@ -89,7 +113,9 @@ export class ProgressView implements AsyncDisposable {
     const { isVerbose, width } = this.#options;
     if (event.kind === 'caseEnded') return this.#caseLine(event.result, runText(event.run));
     if (event.kind === 'runStarted') return `${runText(event.run)}: ${amountText(event.caseIds.length, 'case')}`;
-    if (event.kind === 'runEnded') return `${runText(event.run)}: ${this.#countsOf(runText(event.run))}`;
+    if (event.kind === 'runEnded') {
+      return `${runText(event.run)}: ${countsText(this.#counts.get(runText(event.run)) ?? noCounts())}`;
+    }
     if (event.kind === 'lane' && (isVerbose || width() === undefined)) {
       return this.#paint.soft(plainText(`${event.lane}: ${event.text}`));
     }
@@ -114,11 +140,6 @@ export class ProgressView implements AsyncDisposable {
     return `${paint.soft('skip  ')} ${id}  ${paint.soft(plainText(because ?? 'without a reason'))}`;
   }
 
-  #countsOf(run: string): string {
-    const found = this.#state.runs.find(({ name }) => runText(name) === run);
-    return found === undefined ? '' : countsText(found.counts);
-  }
-
   #plainProgress(now: number): void {
     if (now - this.#plainAt < plainInterval) return;
     this.#plainAt = now;
@@ -126,12 +147,12 @@ export class ProgressView implements AsyncDisposable {
   }
 
   #totalLine(): string {
-    const { runs } = this.#state;
+    const runs = [...this.#counts.values()];
     const now = this.#options.clock.monotonic();
     const elapsed = millis(now - this.#startedAt);
-    const ended = runs.reduce((sum, run) => sum + run.ended, 0);
-    const failed = runs.reduce((sum, run) => sum + run.counts.failed, 0);
-    const errors = runs.reduce((sum, run) => sum + run.counts.error, 0);
+    const ended = runs.reduce((sum, run) => sum + run.passed + run.failed + run.skipped + run.error, 0);
+    const failed = runs.reduce((sum, run) => sum + run.failed, 0);
+    const errors = runs.reduce((sum, run) => sum + run.error, 0);
     const left = this.#costs.left(now);
     const parts = [
       `${ended} of ${this.#costs.expected} cases`,
@@ -150,8 +171,8 @@ export class ProgressView implements AsyncDisposable {
 
   #draw(): void {
     const width = this.#options.width();
-    if (width === undefined || this.#state.runs.length + this.#state.lanes.size === 0) return;
-    const lanes = [...this.#state.lanes].map(([lane, text]) => shortened(plainText(`  ${lane}: ${text}`), width));
+    if (width === undefined || this.#counts.size + this.#lanes.size === 0) return;
+    const lanes = [...this.#lanes].map(([lane, text]) => shortened(plainText(`  ${lane}: ${text}`), width));
     const total = this.#totalLine();
     const fits = stripVTControlCharacters(total).length < width;
     const lines = [...lanes.map(this.#paint.soft), fits ? total : shortened(stripVTControlCharacters(total), width)];
