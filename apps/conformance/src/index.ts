@@ -20,4 +20,4 @@ export * from './report/html/report-html.ts';
 export * from './report/junit.ts';
 export { type BackendName, backendNames } from './lab/proxy-program.ts';
 export { traceFlow } from './trace/trace-flow.ts';
-export type { TracedPacket } from './trace/traced-packet.ts';
+export type { TracedPacket } from './trace/trace-table.ts';

@@ -1,6 +1,6 @@
 import { addressAndPort } from '@switchyard/core';
 import { createProber, type LabNode } from '@switchyard/lab';
-import type { TracedPacket } from './traced-packet.ts';
+import type { TracedPacket } from './trace-table.ts';
 
 /** Where our agent answers, on the node's loopback. */
 const metricsPort = 10_249;

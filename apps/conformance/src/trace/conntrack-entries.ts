@@ -40,6 +40,7 @@ export function readConntrack(text: string): readonly ConntrackEntry[] {
   });
 }
 
-function canonical(address: string): string {
+/** An address in its canonical text; other text as it is. */
+export function canonical(address: string): string {
   return tryParseIp(address) ?? address;
 }

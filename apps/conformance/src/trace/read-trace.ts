@@ -1,4 +1,5 @@
-import { addressAndPort, parseIp, tryParseIp } from '@switchyard/core';
+import { addressAndPort } from '@switchyard/core';
+import { canonical } from './conntrack-entries.ts';
 import { stations, traceTable } from './trace-table.ts';
 
 /** A packet's addresses as one hook saw them. Ports are 0 where there are none (ICMP). */
@@ -159,10 +160,6 @@ function readHead(text: string): PacketHead | undefined {
     incoming: word(/ iif "([^"]*)"/),
     outgoing: word(/ oif "([^"]*)"/),
   };
-}
-
-function canonical(address: string): string {
-  return tryParseIp(address) === undefined ? address : parseIp(address);
 }
 
 function headText({ source, sourcePort, destination, destinationPort, protocol }: PacketHead): string {

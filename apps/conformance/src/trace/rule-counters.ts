@@ -1,6 +1,5 @@
 import { type IpFamily, millis } from '@switchyard/core';
 import type { LabNode } from '@switchyard/lab';
-import { counterDifference } from './counter-difference.ts';
 
 /** More than a packet and its answer meet; what comes behind is other traffic of the node. */
 const most = 40;
@@ -37,4 +36,34 @@ export class RuleCounters {
 async function saved(node: LabNode, program: string): Promise<string | undefined> {
   const result = await node.run(program, ['-c'], { timeout: millis(2_000) }).catch(() => undefined);
   return result?.exitCode === 0 && result.stdout !== '' ? result.stdout : undefined;
+}
+
+/** A rule of `iptables-save -c` that packets matched in between, as `table chain  +packets  rule`. */
+export function counterDifference(before: string, after: string): readonly string[] {
+  const known = new Map(counters(before).map(({ key, packets }) => [key, packets]));
+  return counters(after).flatMap(({ key, packets, text }) => {
+    const more = packets - (known.get(key) ?? 0);
+    return more > 0 ? [`${text}  +${more}`] : [];
+  });
+}
+
+interface Counter {
+  readonly key: string;
+  readonly packets: number;
+  readonly text: string;
+}
+
+function counters(save: string): readonly Counter[] {
+  let table = '';
+  const seen = new Map<string, number>();
+  return save.split('\n').flatMap((line) => {
+    if (line.startsWith('*')) table = line.slice(1).trim();
+    const [, packets = '', chain = '', spec = ''] = /^\[(\d+):\d+\] -A (\S+) ?(.*)$/.exec(line) ?? [];
+    if (chain === '') return [];
+    const text = `${table}/${chain}  ${spec}`;
+    // The same rule may stand in a chain twice.
+    const nth = (seen.get(text) ?? 0) + 1;
+    seen.set(text, nth);
+    return [{ key: `${text} #${nth}`, packets: Number(packets), text }];
+  });
 }

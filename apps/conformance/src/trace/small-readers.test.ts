@@ -1,7 +1,7 @@
 import { parseIp } from '@switchyard/core';
 import { expect, test } from 'vitest';
 import { readConntrack } from './conntrack-entries.ts';
-import { counterDifference } from './counter-difference.ts';
+import { counterDifference } from './rule-counters.ts';
 import { hasTraceListener } from './trace-monitor.ts';
 import { traceTableText } from './trace-table.ts';
 

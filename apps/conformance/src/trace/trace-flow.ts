@@ -5,7 +5,7 @@ import { readConntrack } from './conntrack-entries.ts';
 import { RuleCounters } from './rule-counters.ts';
 import { type PacketPath, readTrace } from './read-trace.ts';
 import { TraceMonitor } from './trace-monitor.ts';
-import type { TracedPacket } from './traced-packet.ts';
+import type { TracedPacket } from './trace-table.ts';
 
 /** For making ready, and again for the packet itself. */
 const patience = millis(2_000);

@@ -1,8 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { HostError, type Millis, millis, systemClock } from '@switchyard/core';
 import type { LabNode, LabProcess } from '@switchyard/lab';
-import { traceTable, traceTableText } from './trace-table.ts';
-import type { TracedPacket } from './traced-packet.ts';
+import { type TracedPacket, traceTable, traceTableText } from './trace-table.ts';
 
 const beat = millis(10);
 
