@@ -20,6 +20,7 @@ export { type RolloutProgress, silentProgress } from './rollout/progress.ts';
 export type { Stage } from './stage/stage.ts';
 export type { Frontend, LoadBalancer, LoadBalancerSettings, ServiceName } from './stage/load-balancer.ts';
 export { type LoadBalancerHost, prepareLoadBalancerHost } from './stage/load-balancer-host.ts';
+export { inBackground } from './in-background.ts';
 export { openLoop, type OpenLoop } from './open-loop.ts';
 export { awaitCondition } from './stage/await-condition.ts';
 export { causeText } from './report/result-table.ts';

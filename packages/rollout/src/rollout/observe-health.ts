@@ -1,5 +1,6 @@
 import { type IpFamily, millis, type Millis, systemClock } from '@switchyard/core';
 import type { LabNode, Prober } from '@switchyard/lab';
+import { inBackground } from '../in-background.ts';
 import type { HealthMoment } from '../run-record.ts';
 
 /** What a node's healthCheckNodePort answered, whenever the answer changed. */
@@ -15,7 +16,6 @@ export function observeHealth(options: {
   readonly ipFamily: IpFamily;
   readonly period: Millis;
 }): HealthObserver {
-  const stop = new AbortController();
   const moments: HealthMoment[] = [];
   const last = new Map<string, number>();
   const ask = async (node: LabNode, port: number): Promise<void> => {
@@ -33,22 +33,14 @@ export function observeHealth(options: {
     last.set(node.name, status);
     moments.push({ at, node: node.name, status });
   };
-  const run = async (): Promise<void> => {
+  const observing = inBackground(async (signal) => {
     const { port } = options;
     if (port === undefined) return;
-    while (!stop.signal.aborted) {
-      const sleep = systemClock.sleep(millis(options.period), stop.signal).catch(() => undefined);
+    while (!signal.aborted) {
+      const sleep = systemClock.sleep(millis(options.period), signal).catch(() => undefined);
       await Promise.all(options.nodes.map((node) => ask(node, port)));
       await sleep;
     }
-  };
-  const running = run();
-  running.catch(() => undefined); // told to whoever disposes
-  return {
-    moments,
-    async [Symbol.asyncDispose]() {
-      stop.abort(new Error('the observer was disposed'));
-      await running;
-    },
-  };
+  });
+  return { moments, ...observing };
 }

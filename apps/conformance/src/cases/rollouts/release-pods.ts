@@ -1,6 +1,6 @@
 import { type Millis, millis, systemClock } from '@switchyard/core';
 import { apiResources } from '@switchyard/core/kubernetes';
-import { type App, type PodPlace, type Scene, servingPods } from '@switchyard/rollout';
+import { type App, inBackground, type PodPlace, type Scene, servingPods } from '@switchyard/rollout';
 
 /** Lets old pods end when nobody needs them any more. Disposing lets go of what is left to it. */
 export interface PodRelease extends AsyncDisposable {
@@ -26,7 +26,6 @@ const patience = 10_000;
  * too short on a slow one, where a pod may take seconds to start.
  */
 export function releasePods(scene: Scene, app: App, oldPods: readonly PodPlace[]): PodRelease {
-  const stop = new AbortController();
   const releasedAt = new Map<string, Millis>();
   const notNeededSince = new Map<string, Millis>();
   const look = async (pod: PodPlace): Promise<void> => {
@@ -41,21 +40,13 @@ export function releasePods(scene: Scene, app: App, oldPods: readonly PodPlace[]
     releasedAt.set(pod.name, now);
     await letGo(scene, { ...app, name: pod.name });
   };
-  const run = async (): Promise<void> => {
-    while (!stop.signal.aborted) {
+  const looking = inBackground(async (signal) => {
+    while (!signal.aborted) {
       await Promise.all(oldPods.map(look));
-      await systemClock.sleep(period, stop.signal).catch(() => undefined);
+      await systemClock.sleep(period, signal).catch(() => undefined);
     }
-  };
-  const running = run();
-  running.catch(() => undefined); // told when disposed
-  return {
-    releasedAt,
-    [Symbol.asyncDispose]: async () => {
-      stop.abort();
-      await running;
-    },
-  };
+  });
+  return { releasedAt, ...looking };
 }
 
 function deletedAt({ stage }: Scene, pod: PodPlace): Millis | undefined {

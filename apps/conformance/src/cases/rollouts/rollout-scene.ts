@@ -9,6 +9,7 @@ import {
   type ExplainAt,
   explainFrom,
   healthCheckOf,
+  inBackground,
   loadBalancerTarget,
   type LoadTarget,
   nodePortTarget,
@@ -127,23 +128,11 @@ function settingsOf({ dataplane }: RolloutCase, timeScale: number): Scene['setti
 
 /** The lab and what happens to its pods from now on. */
 function followWorkloads(lab: Lab, cluster: LabCluster): Stage & AsyncDisposable {
-  const stop = new AbortController();
   const workloadEvents: WorkloadEvent[] = [];
-  const follow = async (): Promise<void> => {
-    for await (const event of cluster.workloads.events(stop.signal)) workloadEvents.push(event);
-  };
-  const following = follow();
-  following.catch(() => undefined); // told when disposed
-  return {
-    lab,
-    cluster,
-    api: cluster.api,
-    workloadEvents,
-    [Symbol.asyncDispose]: async () => {
-      stop.abort();
-      await following;
-    },
-  };
+  const following = inBackground(async (signal) => {
+    for await (const event of cluster.workloads.events(signal)) workloadEvents.push(event);
+  });
+  return { lab, cluster, api: cluster.api, workloadEvents, ...following };
 }
 
 interface Targets {
