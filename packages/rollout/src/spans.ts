@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Millis } from '@switchyard/core';
 
 /** A value that held from `from` until `to`. */
@@ -22,7 +23,7 @@ export function spansOf<V>(
     const to = Math.min(sorted[index + 1]?.at ?? window.to, window.to) as Millis;
     if (to <= from) continue;
     const last = spans.at(-1);
-    if (last !== undefined && last.value === moment.value && last.to === from)
+    if (last !== undefined && isDeepStrictEqual(last.value, moment.value) && last.to === from)
       spans[spans.length - 1] = { ...last, to };
     else spans.push({ from, to, value: moment.value });
   }

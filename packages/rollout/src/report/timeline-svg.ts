@@ -20,6 +20,12 @@ interface Row {
   readonly isFirstOfGroup?: boolean;
 }
 
+/** How a bar is drawn, and what stands in it. */
+interface BarStyle {
+  readonly style: string;
+  readonly label: string;
+}
+
 /**
  * The timeline of one run as one SVG element: pods, endpoint conditions, applies, health checks, what HAProxy thinks (of these what was
  * observed), and every request, on one clock whose zero is the first old pod's deletionTimestamp. Shapes, text and class names only: its
@@ -61,23 +67,16 @@ function scaleOf(run: RunRecord): Scale {
 
 function rowsOf(run: RunRecord, summary: RunSummary, scale: Scale): readonly Row[] {
   const window = { from: (run.moves[0].deletedAt + scale.from * 1000) as Millis, to: run.endedAt };
-  const bars = (spans: readonly Span<{ readonly style: string; readonly label: string }>[]): string =>
-    spans.map((span) => bar(run, scale, span)).join('');
+  const bars = (spans: readonly Span<BarStyle>[]): string => spans.map((span) => bar(run, scale, span)).join('');
   const nodeRows = <M extends { readonly at: Millis; readonly node: string }>(
     title: string,
     moments: readonly M[],
-    styleOf: (moment: M) => { readonly style: string; readonly label: string },
+    styleOf: (moment: M) => BarStyle,
   ): Row[] =>
     (moments.length === 0 ? [] : run.nodes).map((node, index) => {
-      const styles = new Map<string, { readonly style: string; readonly label: string }>();
       const own = moments
         .filter((moment) => moment.node === node)
-        .map((moment) => {
-          const style = styleOf(moment);
-          const known = styles.get(style.label) ?? style;
-          styles.set(style.label, known);
-          return { at: moment.at, value: known };
-        });
+        .map((moment) => ({ at: moment.at, value: styleOf(moment) }));
       return {
         label: `${title} ${node}`,
         height: barHeight,
@@ -101,9 +100,7 @@ function rowsOf(run: RunRecord, summary: RunSummary, scale: Scale): readonly Row
   ];
 }
 
-const endpointStyles: Readonly<
-  Record<RunRecord['endpoints'][number]['state'], { readonly style: string; readonly label: string }>
-> = {
+const endpointStyles: Readonly<Record<RunRecord['endpoints'][number]['state'], BarStyle>> = {
   none: { style: 'none', label: '' },
   notReady: { style: 'muted', label: 'not ready' },
   ready: { style: 'good', label: 'ready' },
@@ -111,9 +108,7 @@ const endpointStyles: Readonly<
   terminating: { style: 'bad', label: 'terminating' },
 };
 
-const podStyles: Readonly<
-  Record<RunRecord['pods'][number]['phase'], { readonly style: string; readonly label: string }>
-> = {
+const podStyles: Readonly<Record<RunRecord['pods'][number]['phase'], BarStyle>> = {
   created: { style: 'muted', label: 'created' },
   started: { style: 'muted', label: 'created' },
   ready: { style: 'good', label: 'ready' },
@@ -126,9 +121,8 @@ const podStyles: Readonly<
 function podRows(
   run: RunRecord,
   window: { readonly from: Millis; readonly to: Millis },
-  bars: (spans: readonly Span<{ readonly style: string; readonly label: string }>[]) => string,
+  bars: (spans: readonly Span<BarStyle>[]) => string,
 ): Row[] {
-  const styles = new Map(Object.values(podStyles).map((style) => [style.label, style]));
   const pods = run.moves.flatMap(({ oldPod, newPod }) => [
     { ...oldPod, age: 'old' },
     { ...newPod, age: 'new' },
@@ -136,16 +130,13 @@ function podRows(
   return pods.map((pod) => {
     const moments = run.pods
       .filter((moment) => moment.pod === pod.name)
-      .map((moment) => ({
-        at: moment.at,
-        value: styles.get(podStyles[moment.phase].label) ?? podStyles[moment.phase],
-      }));
+      .map((moment) => ({ at: moment.at, value: podStyles[moment.phase] }));
     const label = `${pod.age} pod, ${pod.node}`;
     return { label, height: barHeight, marks: bars(spansOf(moments, window)) };
   });
 }
 
-function bar(run: RunRecord, scale: Scale, span: Span<{ readonly style: string; readonly label: string }>): string {
+function bar(run: RunRecord, scale: Scale, span: Span<BarStyle>): string {
   if (span.value.style === 'none') return '';
   const from = (span.from - run.moves[0].deletedAt) / 1000;
   const to = (span.to - run.moves[0].deletedAt) / 1000;
