@@ -37,8 +37,3 @@ export function takenInAfter({ interval, downInterval, rise }: CheckTiming): Spa
   const more = (rise - 1) * interval;
   return { shortest: millis(more), longest: millis(downInterval + more) };
 }
-
-/** Longest time until a node is taken out that does not answer at all: the last of its failing checks has to time out. */
-export function silentNodeOutAfter(timing: CheckTiming): Millis {
-  return millis(takenOutAfter(timing).longest + (timing.timeout ?? timing.interval));
-}

@@ -25,8 +25,3 @@ export function nobodyUpProbability(timing: CheckTiming, proxyDelay: Millis): nu
     half(newIn.shortest - outTo);
   return area / ((newIn.longest - newIn.shortest) * (outTo - outFrom));
 }
-
-/** Whether a load balancer can hold no node UP, and have nobody to stand in, while the only pod moves to another node. */
-export function canLeaveNobodyUp(timing: CheckTiming, proxyDelay: Millis): boolean {
-  return nobodyUpProbability(timing, proxyDelay) > 0;
-}
