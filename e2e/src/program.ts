@@ -1,10 +1,9 @@
 import { type Clock, ConfigError, isExpected, messageOf } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
-import { clean } from './clean.ts';
-import { down } from './down.ts';
 import { listJson, listText } from './list/cell-list.ts';
 import type { MachineFacts } from './list/obstacles.ts';
 import { parseOptions, usage } from './options.ts';
+import { clean, down } from './remove-clusters.ts';
 import { exitStatus, summaryLines } from './run/outcome.ts';
 import { runCells } from './run/run-cells.ts';
 import { listedCells, openSession } from './session.ts';
@@ -40,12 +39,8 @@ export async function runProgram(
       return 0;
     }
     const session = await openSession(options, surroundings);
-    if (options.kind === 'clean') {
-      await clean(session, signal);
-      return 0;
-    }
-    if (options.kind === 'down') {
-      await down(session, signal);
+    if (options.kind === 'clean' || options.kind === 'down') {
+      await (options.kind === 'clean' ? clean : down)(session, signal);
       return 0;
     }
     const listed = await listedCells(session, signal);

@@ -10,7 +10,7 @@ import { withImages } from './matrix/with-images.ts';
 import type { E2eOptions } from './options.ts';
 import { ownerNotes, type OwnerNotes } from './owner.ts';
 import type { E2eSurroundings } from './program.ts';
-import { plainShell } from './run/shell.ts';
+import { dryShell, programShell, type Shell } from './run/shell.ts';
 
 /** One call of the program: what was asked for, and what cells there are. */
 export interface Session {
@@ -19,13 +19,15 @@ export interface Session {
   readonly matrix: Matrix;
   readonly expanded: ExpandedMatrix;
   readonly owners: OwnerNotes;
+  /** For programs that belong to no cell; writes nothing down. */
+  readonly shell: Shell;
   /** Absolute path of the folder in which each cell has one. */
   readonly results: string;
 }
 
 /** Reads the matrix. Throws `ConfigError` with the place of what is wrong in it. */
 export async function openSession(options: E2eOptions, surroundings: E2eSurroundings): Promise<Session> {
-  const { checkout, cwd, stateFolder } = surroundings;
+  const { checkout, cwd, stateFolder, print, runner } = surroundings;
   const file = options.matrix === undefined ? join(checkout, 'e2e/matrix.json') : resolve(cwd, options.matrix);
   const text = await readFile(file, 'utf8').catch((error: unknown) => {
     throw new ConfigError('e2e.matrix', `cannot read the matrix ${file}: ${messageOf(error)}`, { cause: error });
@@ -35,17 +37,17 @@ export async function openSession(options: E2eOptions, surroundings: E2eSurround
   const chosen = chosenCells(options, expanded).flatMap((cell) => (cell.kind === 'kind' ? [cell.kubernetes] : []));
   const matrix = { ...read, kubernetes: withImages(read.kubernetes, new Set(chosen), options) };
   const results = options.results === undefined ? join(checkout, 'e2e/.results') : resolve(cwd, options.results);
-  return { options, surroundings, matrix, expanded, owners: ownerNotes(stateFolder), results };
+  const shell = options.isDry ? dryShell(print) : programShell(runner);
+  return { options, surroundings, matrix, expanded, owners: ownerNotes(stateFolder), shell, results };
 }
 
 /** The cells that were asked for, in the matrix's order, with what keeps them from running here; a dry run asks for nothing. */
 export async function listedCells(session: Session, signal: AbortSignal): Promise<readonly ListedCell[]> {
-  const { options, expanded, matrix, surroundings } = session;
+  const { options, expanded, matrix, surroundings, shell } = session;
   const chosen = chosenCells(options, expanded);
   if (options.isDry) return chosen.map((cell) => ({ cell, obstacles: [] }));
   const versions = new Set(chosen.map((cell) => (cell.kind === 'kind' ? cell.kubernetes : undefined)));
   const kubernetes = matrix.kubernetes.filter(({ version }) => versions.has(version));
-  const shell = plainShell(surroundings.runner);
   const { machine } = surroundings;
   const { hasUpstream, kind } = options;
   return listCells(

@@ -14,6 +14,20 @@ export interface CellOutcome {
   readonly notes: readonly string[];
 }
 
+/** What a cell's tests found; a step adds to it. */
+export interface Findings {
+  /** One line each, of cases and tests that failed: the proxy is at fault, or the test. */
+  readonly failures: string[];
+  /** Counts and skips, for the summary. */
+  readonly notes: string[];
+}
+
+/** The outcome of a cell that was run: what went wrong with it comes before what its tests found. */
+export function outcomeOf(id: string, problems: readonly string[], { failures, notes }: Findings): CellOutcome {
+  const status = problems.length > 0 ? 'error' : failures.length > 0 ? 'failed' : 'passed';
+  return { id, status, because: [...problems, ...failures], notes };
+}
+
 /** As the conformance runner's: 0 all passed or skipped with reasons, 1 a test failed, 3 a cluster failed, which wins. */
 export function exitStatus(outcomes: readonly Pick<CellOutcome, 'status'>[]): 0 | 1 | 3 {
   if (outcomes.some(({ status }) => status === 'error')) return 3;

@@ -2,9 +2,8 @@ import { HostError, messageOf, seconds } from '@switchyard/core';
 import { type CellContext, kubeconfigOf } from '../steps/cell-context.ts';
 import { cellSteps } from '../steps/cell-steps.ts';
 import { writeDiagnostics } from '../steps/diagnostics.ts';
-import type { Findings } from '../steps/findings.ts';
 import { tearDown } from '../steps/tear-down.ts';
-import type { CellOutcome } from './outcome.ts';
+import { type CellOutcome, type Findings, outcomeOf } from './outcome.ts';
 import { runSteps } from './run-steps.ts';
 
 /**
@@ -27,12 +26,7 @@ export async function runCell(context: CellContext, signal: AbortSignal): Promis
   const left = await attempt(() => endCell(context, problem, signal));
   signal.throwIfAborted();
   const problems = [problem, left].filter((one) => one !== undefined);
-  return {
-    id: cell.id,
-    status: problems.length > 0 ? 'error' : findings.failures.length > 0 ? 'failed' : 'passed',
-    because: [...problems, ...findings.failures],
-    notes: findings.notes,
-  };
+  return outcomeOf(cell.id, problems, findings);
 }
 
 /** What the work rejected with, as text. */

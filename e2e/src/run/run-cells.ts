@@ -13,7 +13,7 @@ import { runLabCell } from '../steps/lab-cell.ts';
 import { mergedTable, tableMarkdown, type UpstreamTable } from '../upstream/table.ts';
 import type { CellOutcome } from './outcome.ts';
 import { runCell } from './run-cell.ts';
-import { dryShell, loggingShell } from './shell.ts';
+import { dryShell, programShell } from './shell.ts';
 
 /**
  * Runs cells one after the other. A cell that cannot run here is skipped with the reason; where it was named in full, or none at all could
@@ -119,7 +119,7 @@ async function runOne(
   }
   print(`${cell.id}: results in ${folder}`);
   const began = clock.monotonic();
-  const shell = options.isDry ? dryShell(print) : loggingShell(runner, { file: join(folder, 'commands.log'), clock });
+  const shell = options.isDry ? dryShell(print) : programShell(runner, { file: join(folder, 'commands.log'), clock });
   const outcome =
     cell.kind === 'lab'
       ? await runLabCell(cell, { checkout, folder, shell, clock, print }, signal)

@@ -1,5 +1,6 @@
 import { appendFile } from 'node:fs/promises';
-import { type Clock, type Millis, systemClock } from '@switchyard/core';
+import { join } from 'node:path';
+import { type Clock, messageOf, type Millis } from '@switchyard/core';
 import { commandFailed, type CommandResult, type CommandRunner } from '@switchyard/host';
 
 /** A program to be run for a cell. */
@@ -29,56 +30,43 @@ export interface Shell {
 /** Where commands and what they said are written down. */
 export interface ShellLog {
   readonly file: string;
-  readonly clock?: Clock;
+  readonly clock: Clock;
 }
 
-/** Runs programs by `runner`, and writes nothing down. */
-export function plainShell(runner: CommandRunner): Shell {
-  let last = '';
-  let said = '';
-  return {
+/** Runs programs by `runner`, and appends each with its output and duration to the log, if there is one. */
+export function programShell(runner: CommandRunner, log?: ShellLog): Shell {
+  const shell = {
     isDry: false,
-    get last() {
-      return last;
-    },
-    get said() {
-      return said;
-    },
-    run: (command, signal) => {
-      last = commandText(command);
-      said = '';
-      return runWith(runner, command, { signal, onLine: (line) => (said = line) });
+    last: '',
+    said: '',
+    run: (command: CellCommand, signal: AbortSignal): Promise<CommandResult> => {
+      shell.last = commandText(command);
+      shell.said = '';
+      const result = runWith(runner, command, { signal, onLine: (line) => (shell.said = line) });
+      return log === undefined ? result : logged(command, result, log);
     },
   };
+  return shell;
 }
 
-/** Runs programs by `runner`, and appends each with its output and duration to the log. */
-export function loggingShell(runner: CommandRunner, { file, clock = systemClock }: ShellLog): Shell {
-  const shell = plainShell(runner);
-  return {
-    isDry: false,
-    get last() {
-      return shell.last;
-    },
-    get said() {
-      return shell.said;
-    },
-    run: async (command, signal) => {
-      const started = clock.monotonic();
-      const note = (how: string): Promise<void> => {
-        const took = ((clock.monotonic() - started) / 1000).toFixed(1);
-        return appendFile(file, `$ ${commandText(command)}\n# ${how}, ${took} s\n\n`);
-      };
-      try {
-        const result = await shell.run(command, signal);
-        await note(`exit ${result.exitCode}${indented(result.stdout)}${indented(result.stderr)}\n# end`);
-        return result;
-      } catch (error) {
-        await note(error instanceof Error ? error.message : String(error));
-        throw error;
-      }
-    },
+async function logged(
+  command: CellCommand,
+  ending: Promise<CommandResult>,
+  { file, clock }: ShellLog,
+): Promise<CommandResult> {
+  const started = clock.monotonic();
+  const note = (how: string): Promise<void> => {
+    const took = ((clock.monotonic() - started) / 1000).toFixed(1);
+    return appendFile(file, `$ ${commandText(command)}\n# ${how}, ${took} s\n\n`);
   };
+  try {
+    const result = await ending;
+    await note(`exit ${result.exitCode}${indented(result.stdout)}${indented(result.stderr)}\n# end`);
+    return result;
+  } catch (error) {
+    await note(messageOf(error));
+    throw error;
+  }
 }
 
 /** Collects standard output by itself, to tell its lines as they come. */
@@ -101,19 +89,19 @@ async function runWith(
 
 /** Prints commands instead of running them. */
 export function dryShell(print: (line: string) => void): Shell {
-  let last = '';
-  return {
+  const shell = {
     isDry: true,
-    get last() {
-      return last;
-    },
+    last: '',
     said: '',
-    run: async (command) => {
-      last = commandText(command);
-      print(`  ${last}${command.stdin === undefined ? '' : " <<'STDIN'\n" + command.stdin.trimEnd() + '\nSTDIN'}`);
+    run: async (command: CellCommand): Promise<CommandResult> => {
+      shell.last = commandText(command);
+      print(
+        `  ${shell.last}${command.stdin === undefined ? '' : " <<'STDIN'\n" + command.stdin.trimEnd() + '\nSTDIN'}`,
+      );
       return { exitCode: 0, stdout: '', stderr: '' };
     },
   };
+  return shell;
 }
 
 /** Runs a program to whom only the exit code 0 is success; `attempt` says what was tried. Returns its standard output. */
@@ -126,6 +114,15 @@ export async function mustRun(
   const result = await shell.run(command, signal);
   if (result.exitCode !== 0) throw commandFailed(attempt, command, result);
   return result.stdout;
+}
+
+/** A program of the checkout, run from its TypeScript sources. */
+export function nodeProgram(
+  checkout: string,
+  file: string,
+  args: readonly string[],
+): { file: string; args: readonly string[] } {
+  return { file: 'node', args: ['--conditions=@switchyard/source', join(checkout, file), ...args] };
 }
 
 /** A command as one would type it into a POSIX shell. */

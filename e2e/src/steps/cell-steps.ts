@@ -1,10 +1,10 @@
 import { InvariantError } from '@switchyard/core';
+import type { Findings } from '../run/outcome.ts';
 import type { Step } from '../run/run-steps.ts';
 import type { ChosenTests } from '../skips/choose-tests.ts';
 import type { CellContext } from './cell-context.ts';
 import { runConformance } from './conformance.ts';
 import { baselineMode, createCluster, removeClusterStep } from './create-cluster.ts';
-import type { Findings } from './findings.ts';
 import { buildImages, loadImages } from './images.ts';
 import { awaitNodes, installAgent } from './install-agent.ts';
 import { startLoadBalancer } from './load-balancer.ts';

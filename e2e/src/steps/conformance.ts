@@ -1,65 +1,78 @@
 import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { ReportFile } from '@switchyard/conformance';
 import { HostError, seconds } from '@switchyard/core';
 import { commandFailed } from '@switchyard/host';
+import type { Findings } from '../run/outcome.ts';
 import type { Step } from '../run/run-steps.ts';
+import { nodeProgram } from '../run/shell.ts';
 import { type CellContext, kubeconfigOf } from './cell-context.ts';
-import type { Findings } from './findings.ts';
 
-/** Runs the conformance suite against the cluster. Cases that fail are findings, and no failure of the step. */
+/** One run of the conformance suite. */
+interface SuiteRun {
+  /** As a step is named. */
+  readonly name: string;
+  readonly advice: string;
+  /** Which proxy is tested where. */
+  readonly flags: readonly string[];
+}
+
+/** Runs the conformance suite against the cluster. */
 export function runConformance(context: CellContext, findings: Findings): Step {
-  const { cell, folder, shell, checkout } = context;
+  const { cell } = context;
+  const target = ['--target', 'cluster', '--kubeconfig', kubeconfigOf(context)];
+  const proxy = ['--mode', cell.backend, '--proxy-name', `switchyard-${cell.backend}`, '--ip-family', cell.ipFamily];
+  return suiteStep(
+    {
+      name: 'run the conformance suite',
+      advice: 'read conformance.log; the same run by hand is its command in commands.log',
+      flags: [...target, ...proxy],
+    },
+    context,
+    findings,
+  );
+}
+
+/** Runs the suite with these flags and leaves its reports in the folder. Cases that fail are findings, and no failure of the step. */
+export function suiteStep(
+  { name, advice, flags }: SuiteRun,
+  { checkout, folder, shell }: Pick<CellContext, 'checkout' | 'folder' | 'shell'>,
+  findings: Findings,
+): Step {
   const timeout = seconds(3600);
-  const report = `${folder}/conformance.json`;
+  const json = `${folder}/conformance.json`;
+  const reports = [
+    '--json',
+    json,
+    '--junit',
+    `${folder}/conformance.junit.xml`,
+    '--html',
+    `${folder}/conformance.html`,
+  ];
+  const args = ['run', '-v', ...flags, ...reports];
+  const command = { ...nodeProgram(checkout, 'apps/conformance/src/main.ts', args), timeout };
   return {
-    name: 'run the conformance suite',
+    name,
     timeout,
-    advice: 'read conformance.log; the same run by hand is its command in commands.log',
+    advice,
     run: async (signal) => {
-      const target = ['run', '-v', '--target', 'cluster', '--kubeconfig', kubeconfigOf(context)];
-      const proxy = [
-        '--mode',
-        cell.backend,
-        '--proxy-name',
-        `switchyard-${cell.backend}`,
-        '--ip-family',
-        cell.ipFamily,
-      ];
-      const reports = [
-        '--json',
-        report,
-        '--junit',
-        `${folder}/conformance.junit.xml`,
-        '--html',
-        `${folder}/conformance.html`,
-      ];
-      const program = ['--conditions=@switchyard/source', join(checkout, 'apps/conformance/src/main.ts')];
-      const command = { file: 'node', args: [...program, ...target, ...proxy, ...reports], timeout };
       const result = await shell.run(command, signal);
       if (shell.isDry) return undefined;
       await writeFile(`${folder}/conformance.log`, `${result.stdout}\n${result.stderr}`);
       if (result.exitCode > 1) throw commandFailed('the conformance suite knows nothing of the proxy', command, result);
-      return noteConformance(report, findings);
+      return noteReport(json, findings);
     },
   };
 }
 
 /** Takes down what a report of our runner says. Returns the counts. Rejects with `HostError` when the file is no such report. */
-export async function noteConformance(file: string, findings: Findings): Promise<string> {
-  return note(await readReport(file), findings);
-}
-
-async function readReport(file: string): Promise<ReportFile> {
-  const report = JSON.parse(await readFile(file, 'utf8')) as ReportFile; // written by our own runner
-  if (report.schema === 'switchyard-conformance/1') return report;
-  throw new HostError(
-    'e2e.report',
-    `${file} is no report of the conformance runner: its schema is ${String(report.schema)}`,
-  );
-}
-
-function note({ runs }: ReportFile, { failures, notes }: Findings): string {
+async function noteReport(file: string, { failures, notes }: Findings): Promise<string> {
+  const { schema, runs } = JSON.parse(await readFile(file, 'utf8')) as ReportFile; // written by our own runner
+  if (schema !== 'switchyard-conformance/1') {
+    throw new HostError(
+      'e2e.report',
+      `${file} is no report of the conformance runner: its schema is ${String(schema)}`,
+    );
+  }
   const cases = runs.flatMap((run) => run.cases);
   for (const { id, title } of cases.filter(({ status }) => status === 'failed'))
     failures.push(`conformance ${id}: ${title}`);

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { seconds } from '@switchyard/core';
 import type { Step } from '../run/run-steps.ts';
-import { commandText, mustRun } from '../run/shell.ts';
+import { commandText, mustRun, nodeProgram } from '../run/shell.ts';
 import type { CellContext } from './cell-context.ts';
 
 /** An image of this checkout. */
@@ -55,12 +55,9 @@ export function buildImages(context: CellContext): Step {
 
 async function buildImage(context: CellContext, { name, args }: CellImage, signal: AbortSignal): Promise<void> {
   const { checkout, shell, isLocalBase, built } = context;
-  const program = ['--conditions=@switchyard/source', join(checkout, 'tools/images/image.ts')];
-  const command = {
-    file: 'node',
-    args: [...program, ...args, ...(isLocalBase ? ['--local-base'] : [])],
-    timeout: seconds(1200),
-  };
+  const flags = isLocalBase ? ['--local-base'] : [];
+  const program = nodeProgram(checkout, 'tools/images/image.ts', [...args, ...flags]);
+  const command = { ...program, timeout: seconds(1200) };
   const key = commandText(command);
   if (built.has(key)) return;
   await mustRun(shell, command, `cannot build the image ${name}`, signal);

@@ -3,6 +3,7 @@ import { HostError, seconds } from '@switchyard/core';
 import { clusterLabel } from '../cluster-name.ts';
 import { upstreamImageOf } from '../matrix/matrix.ts';
 import { isSelected } from '../matrix/selector.ts';
+import type { Findings } from '../run/outcome.ts';
 import type { Step } from '../run/run-steps.ts';
 import { mustRun } from '../run/shell.ts';
 import { type ChosenTests, chooseTests, literally, patternOf } from '../skips/choose-tests.ts';
@@ -13,7 +14,6 @@ import { UpstreamProgress } from '../upstream/progress.ts';
 import { columnOf, failsInBaseline, tableMarkdown, type UpstreamTable } from '../upstream/table.ts';
 import type { CellContext } from './cell-context.ts';
 import { baselineMode } from './create-cluster.ts';
-import type { Findings } from './findings.ts';
 
 /** Where upstream's image has its programs. */
 const programs = '/usr/local/bin';

@@ -1,16 +1,28 @@
 import { ConfigError } from '@switchyard/core';
 import { clusterName } from './cluster-name.ts';
-import { dryShell, plainShell } from './run/shell.ts';
 import { chosenCells, type Session } from './session.ts';
 import { ourClusters, tearDown } from './steps/tear-down.ts';
+
+/** Removes every cluster of e2e runs, whoever owns it, with all that belongs to it. */
+export async function clean({ surroundings, owners, shell }: Session, signal: AbortSignal): Promise<void> {
+  const { print } = surroundings;
+  const clusters = await ourClusters(shell, signal);
+  for (const cluster of clusters) {
+    print(`removing ${cluster}`);
+    await tearDown(shell, { cluster, owners }, signal);
+  }
+  print(`${clusters.length} clusters of e2e runs were there`);
+}
 
 /**
  * Removes the clusters of the chosen cells with all that belongs to them, and the clusters that killed runs left. Throws `ConfigError` for a cell
  * that a living process runs; its cluster stays.
  */
-export async function down({ options, expanded, surroundings, owners }: Session, signal: AbortSignal): Promise<void> {
-  const { print, runner } = surroundings;
-  const shell = options.isDry ? dryShell(print) : plainShell(runner);
+export async function down(
+  { options, expanded, surroundings, owners, shell }: Session,
+  signal: AbortSignal,
+): Promise<void> {
+  const { print } = surroundings;
   const there = new Set(await ourClusters(shell, signal));
   for (const cell of chosenCells(options, expanded)) {
     if (cell.kind === 'lab')
