@@ -9,12 +9,12 @@ import type { Target } from './model/report-file.ts';
 import type { ReportTargets } from './report/commands.ts';
 import { wantsColours } from './report/painter.ts';
 
-/** What the command line asks for. */
+/** A parsed command line. */
 export type Config =
   | { readonly kind: 'help' }
   | RunConfig
   | ListConfig
-  /** These read their arguments by themselves. */
+  /** `diff` and `report` parse their own arguments. */
   | { readonly kind: 'diff' | 'report'; readonly args: readonly string[] };
 
 /** Which cases. */
@@ -34,7 +34,7 @@ export type ProxyConfig =
     }
   | ClusterConfig;
 
-/** The one that a cluster has; an undefined mode is asked of it. */
+/** The proxy of a cluster. Without `dataplane` the proxy reports its mode. */
 export interface ClusterConfig {
   readonly kind: 'cluster';
   readonly name: string | undefined;
@@ -48,7 +48,7 @@ export interface ClusterFlags extends Pick<
 > {
   /** Undefined: KUBECONFIG, or ~/.kube/config. */
   readonly kubeconfig: string | undefined;
-  /** Of a pod that no kubeconfig was given: it has a service account. Undefined: use the kubeconfig. */
+  /** Environment of a pod that has a service account and no kubeconfig. Undefined: use the kubeconfig. */
   readonly podEnvironment: Readonly<Record<string, string | undefined>> | undefined;
   readonly context: string | undefined;
   /** Removes what earlier runs left, and runs nothing. */
@@ -61,7 +61,7 @@ export interface RunConfig extends ChoiceConfig {
   readonly target: Target;
   readonly proxy: ProxyConfig;
   readonly cluster: ClusterFlags;
-  /** Of the lab names. */
+  /** Prefix of lab names. */
   readonly labName: string;
   readonly seed: number;
   readonly rounds: number;
@@ -150,7 +150,7 @@ how:
 results: --json FILE  --junit FILE  --html FILE
 exit status: 0 all passed or skipped with a reason, 1 a case failed, 2 wrong usage, 3 the lab or cluster failed`;
 
-/** Whether this stream is a terminal whose user has nothing against colours. */
+/** Whether this stream is a terminal and `NO_COLOR` does not forbid colours. */
 export function hasColours(stream: { readonly isTTY?: boolean }): boolean {
   return wantsColours(stream, process.env['NO_COLOR']);
 }

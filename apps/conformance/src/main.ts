@@ -48,7 +48,7 @@ async function run(config: RunConfig, signal: AbortSignal): Promise<void> {
   process.exitCode = exitStatusOf(report);
 }
 
-/** A whole run is too long to learn that its results cannot be written. */
+/** Checks before a long run that its results can be written. */
 function checkWritable(file: string): void {
   const isNew = !existsSync(file);
   try {
@@ -78,7 +78,7 @@ async function execute(config: Config, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** An error, or all that came together when something could not be taken down after another error; the first of them first. */
+/** Splits a `SuppressedError` into its errors, the first one first; any other error stays alone. */
 function apart(error: unknown): readonly unknown[] {
   if (!(error instanceof SuppressedError)) return [error];
   const { suppressed, error: later } = error as { readonly suppressed: unknown; readonly error: unknown };
@@ -97,9 +97,11 @@ for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     stop.abort(new Error(`stopped by ${name}`));
   });
 }
-// Whoever reads has enough, as head(1) does, or the terminal is gone: no crash, for labs are to be taken down.
+// The reader of the output has ended, as head(1) does, or the terminal was closed. Do not crash: labs must be removed first.
 for (const stream of [process.stdout, process.stderr]) {
-  stream.on('error', (cause) => stop.abort(new Error(`nobody reads the output any more: ${cause.message}`, { cause })));
+  stream.on('error', (cause) =>
+    stop.abort(new Error(`the output cannot be written any more: ${cause.message}`, { cause })),
+  );
 }
 try {
   await execute(readConfig(process.argv.slice(2)), stop.signal);

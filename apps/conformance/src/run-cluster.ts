@@ -17,7 +17,7 @@ const lane = 'cluster';
 /** For names that no other run on the cluster has. */
 const random: Random = () => randomInt(2 ** 32) / 2 ** 32;
 
-/** Runs the cases on a cluster, in one namespace that is gone when this resolves or rejects. */
+/** Runs the cases on a cluster, in one namespace that is removed before this resolves or rejects. */
 export async function runOnCluster(
   config: RunConfig & { readonly proxy: ClusterConfig },
   onProgress: OnProgress,
@@ -64,7 +64,7 @@ export async function runOnCluster(
   return reports.map((report) => ({ ...report, kernel }));
 }
 
-/** Removes what earlier runs left in a cluster; the namespaces that are gone now. */
+/** Removes the namespaces of earlier runs from a cluster and returns their names. */
 export async function cleanUp(
   config: RunConfig,
   onProgress: OnProgress,
@@ -85,7 +85,7 @@ async function connectionOf({ cluster }: RunConfig): Promise<ApiServerConnection
   } catch (cause) {
     throw new ConfigError(
       'conformance.kubeconfig',
-      `which cluster? ${(cause as Error).message}; say --kubeconfig FILE`,
+      `cannot connect to a cluster: ${(cause as Error).message}; give --kubeconfig FILE`,
       {
         cause,
       },

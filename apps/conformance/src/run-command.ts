@@ -11,7 +11,7 @@ import { runOnCluster } from './run-cluster.ts';
 /** Version of the tool, as reports name it. */
 export const version = '0.0.0';
 
-/** Runs what is asked for; the result is all that is known afterwards. Rejects with `signal.reason` when it aborts. */
+/** Runs the chosen cases and returns the report. Rejects with `signal.reason` when it aborts. */
 export async function runCommand(config: RunConfig, onProgress: OnProgress, signal: AbortSignal): Promise<ReportFile> {
   const { proxy } = config;
   if (proxy.kind === 'cluster') {
@@ -33,7 +33,7 @@ async function programsOf(proxy: Exclude<ProxyConfig, ClusterConfig>): Promise<r
   return proxy.kind === 'own' ? Promise.all(proxy.backends.map((name) => ownProxy(name))) : [foreignProxy(proxy)];
 }
 
-/** What a killed run left; that of a run that goes on is not touched. */
+/** Removes labs of killed runs; labs of running ones stay. */
 async function removeDeadLabs(prefix: string, onProgress: OnProgress): Promise<void> {
   const pattern = new RegExp(`^${prefix}[a-z]{2}$`);
   const dead = (await listLabs()).filter(({ name, status }) => status === 'dead' && pattern.test(name));

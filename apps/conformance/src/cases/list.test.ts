@@ -55,7 +55,7 @@ describe('as JSON', () => {
     expect(cases[0]?.checks.every(({ id }) => /^line \d+$/.test(id))).toBe(true);
   });
 
-  test('a sequence, whose checks only its run can tell', () => {
+  test('a sequence, whose checks are only known when it runs', () => {
     expect(listed([sequence]).cases).toEqual([
       {
         id: 'sequence/agent-down/ipv4',

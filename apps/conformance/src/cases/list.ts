@@ -15,7 +15,7 @@ import { checkIdOf } from './check-id.ts';
 /** How `list` shows cases. */
 export interface ListOptions {
   readonly format: 'text' | 'json';
-  /** Whose cases they are. */
+  /** Dataplane whose cases are listed. */
   readonly dataplane: DataplaneName;
 }
 
@@ -36,11 +36,11 @@ export interface ListedCase {
   readonly needs: readonly Ability[];
   /** Why it is skipped with this dataplane; left out where it is not. */
   readonly notFor?: string;
-  /** What a scenario looks at; of a sequence only its run can tell, and the list is empty. */
+  /** Checks of a scenario. Empty for a sequence, whose checks are only known when it runs. */
   readonly checks: readonly { readonly id: string; readonly what: string; readonly expected: string }[];
 }
 
-/** Cases as a text with a line each and a line that counts them, or as JSON with all that is known of them. Ends with a newline. */
+/** Cases as text, one line each and a line with their number, or as JSON with all their properties. Ends with a newline. */
 export function listCases(cases: readonly ConformanceCase[], { format, dataplane }: ListOptions): string {
   if (format === 'text') return textOf(cases, dataplane);
   const list: CaseList = { schema: 'switchyard-conformance-cases/1', dataplane, cases: cases.map(listedCase) };

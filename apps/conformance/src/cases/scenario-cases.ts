@@ -39,7 +39,7 @@ export function scenarioCaseId({ id, ipFamily, isDualStack }: Scenario): string 
   return `scenario/${id}/${isDualStack ? 'dual-' : ''}${ipFamily.toLowerCase()}`;
 }
 
-/** What a bed must be able to do for all of a scenario. */
+/** Abilities that all steps of a scenario need. */
 export function scenarioNeeds(scenario: Scenario): readonly Ability[] {
   const { steps, agent } = scenario;
   const has = (kind: Scenario['steps'][number]['kind']): boolean => steps.some((step) => step.kind === kind);

@@ -2,12 +2,12 @@ import { type IpAddress, type IpFamily, ipFamilyOf, parseIp, UsageError } from '
 import { nodeAddresses } from '@switchyard/scenarios';
 import type { NodePair } from './choose-nodes.ts';
 
-/** What stands in a cluster for a number that a scenario names. */
+/** Port of a scenario, with its protocol. */
 type PortKey = `${number}/${string}`;
 
 /**
- * Which real address and port stands for which of the scenario's. The API server hands out cluster IPs, NodePorts and health check
- * ports; what was handed out once is asked for again until `clear`.
+ * Real addresses and ports by those of the scenario. The API server allocates cluster IPs, NodePorts and health check ports; once
+ * allocated, they are requested again until `clear`.
  */
 export class AddressBook {
   readonly #nodes: NodePair;
@@ -50,21 +50,21 @@ export class AddressBook {
     return this.#healthPorts.get(scenario);
   }
 
-  /** node1's own address: what flows to NodePorts go to. */
+  /** node1's own address, the destination of flows to NodePorts. */
   nodeAddress(ipFamily: IpFamily): IpAddress {
     const address = this.#nodes.node1.addresses[ipFamily];
     if (address !== undefined) return address;
     throw new UsageError('cluster.family', `node ${this.#nodes.node1.name} has no ${ipFamily} address`);
   }
 
-  /** Where a packet goes that a scenario sends to a Service's address or to the node; external and load-balancer IPs are themselves. */
+  /** Real destination of a packet that a scenario sends to a Service's address or to the node. External and load-balancer IPs stay as they are. */
   destination(to: IpAddress, port: number, protocol: string): { readonly address: IpAddress; readonly port: number } {
     const ipFamily = ipFamilyOf(to);
     if (to !== nodeAddresses[ipFamily]['node1']) return { address: this.#clusterIps.get(to) ?? to, port };
     return { address: this.nodeAddress(ipFamily), port: this.#nodePortFor(port, protocol) };
   }
 
-  /** A port that this protocol does not have is the one that another has: the API server gives one number to all of a Service. */
+  /** Falls back to another protocol's port: the API server gives one number to all protocols of a Service. */
   #nodePortFor(port: number, protocol: string): number {
     const own = this.nodePort(port, protocol);
     if (own !== undefined) return own;

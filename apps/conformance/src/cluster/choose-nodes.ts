@@ -1,7 +1,7 @@
 import type { Node } from '@switchyard/core/kubernetes';
 import { ConfigError, type IpAddress, type IpFamily, ipFamilyOf, tryParseIp } from '@switchyard/core';
 
-/** A node of the cluster that plays one of a scenario's. */
+/** A node of the cluster that stands for one of a scenario's. */
 export interface RealNode {
   readonly name: string;
   /** Its first InternalIP of each family. */
@@ -17,7 +17,7 @@ export interface NodePair {
   readonly node2: RealNode;
 }
 
-/** Why nothing can be run on a node; undefined: it can. */
+/** Reason why a node cannot run pods; undefined: it can. */
 export function nodeObstacle({ metadata, spec, status }: Node): string | undefined {
   const os = metadata?.labels?.['kubernetes.io/os'] ?? status?.nodeInfo?.operatingSystem ?? 'linux';
   if (os !== 'linux') return `runs ${os}`;
@@ -31,8 +31,8 @@ export function nodeObstacle({ metadata, spec, status }: Node): string | undefin
 }
 
 /**
- * The two nodes to use: those that are named, or the first two by name that can be used. Throws `ConfigError` that says of each
- * node what is against it.
+ * The two nodes to use: the named ones, or the first two usable ones by name. Throws `ConfigError` that names the reason against
+ * each node.
  */
 export function chooseNodes(nodes: readonly Node[], wanted?: readonly [string, string]): NodePair {
   const sorted = nodes.toSorted((a, b) => nameOf(a).localeCompare(nameOf(b), 'en', { numeric: true }));

@@ -14,7 +14,7 @@ import { realName, realServices, realSlices, type Translation } from './real-obj
 import { type ClusterTraits, scenarioObstacle, stepObstacleOnCluster } from './step-obstacles.ts';
 import { callPod, tryCallPod } from './traffic-caller.ts';
 
-/** What a cluster bed is put together from. */
+/** Parts of a cluster environment. */
 export interface ClusterBedParts {
   readonly proxyUnderTest: ProxyUnderTest;
   readonly ipFamilies: readonly IpFamily[];
@@ -27,7 +27,7 @@ export interface ClusterBedParts {
   readonly dispose: () => Promise<void>;
 }
 
-/** A bed on somebody's cluster. */
+/** The environment on an existing cluster. */
 export class ClusterBed implements Bed {
   readonly target = 'cluster';
   readonly proxyUnderTest: ProxyUnderTest;
@@ -37,7 +37,7 @@ export class ClusterBed implements Bed {
   readonly proxy = undefined;
   readonly lab = undefined;
   readonly cluster = undefined;
-  /** The nodes that play node1, which is under test, and node2. */
+  /** The nodes that stand for node1, which is under test, and node2. */
   readonly nodes: NodePair;
   readonly #parts: ClusterBedParts;
   #isDisposed = false;
@@ -123,19 +123,19 @@ export class ClusterBed implements Bed {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // Once: of two owners, the second would say again what the first has said.
+    // It has two owners; the second disposal would only repeat the messages of the first.
     if (this.#isDisposed) return;
     this.#isDisposed = true;
     await this.#parts.dispose();
   }
 }
 
-/** Those of all states: a pod that is an endpoint later, or was one, must answer where it should not be asked. */
+/** Endpoints of all states: a pod that is not an endpoint now must still answer, so that a wrong packet shows. */
 function endpointsOf(scenario: Scenario): readonly WantedEndpoint[] {
   return [...endpointPods(scenario)].map(([address, { node, ports }]) => ({ address, node, ports }));
 }
 
-/** Sequences send where they like. */
+/** Why a cluster cannot run a sequence: sequences send to any address. */
 function sequenceObstacle(needs: readonly Ability[]): string | undefined {
   return needs.includes('sendFromOutside') ? "it sends from outside to more than the node's own address" : undefined;
 }

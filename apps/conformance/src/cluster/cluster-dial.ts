@@ -9,14 +9,14 @@ import { type AnswerContext, seenOf } from './seen.ts';
 import type { TrafficPod } from './start-pods.ts';
 import { callPod, type Caller } from './traffic-caller.ts';
 
-/** Who can send. */
+/** Pods that send, by source class. */
 export interface Senders {
   readonly pod: TrafficPod;
   readonly node: TrafficPod;
   readonly outside: TrafficPod;
 }
 
-/** Where flows are sent. */
+/** Inputs for sending flows in a cluster. */
 export interface DialPlace {
   readonly caller: Caller;
   readonly senders: Senders;
@@ -26,9 +26,9 @@ export interface DialPlace {
   readonly nodeAddresses: readonly string[];
 }
 
-/** Attempts that are awaited follow each other so fast that none may take its time. */
+/** Timeout of one attempt while waiting for an answer, in milliseconds. Short, so that attempts follow quickly. */
 const awaitedTimeout = 300;
-/** Longer than this side by side, and a pod with little CPU takes an answer for a drop. */
+/** With more attempts at once, a pod with little CPU takes an answer for a drop. */
 const mostAtOnce = 60;
 
 /** A flow that is ready to be sent in a cluster. */

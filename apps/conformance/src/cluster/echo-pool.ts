@@ -10,7 +10,7 @@ export interface WantedEndpoint {
   readonly ports: ReadonlySet<number>;
 }
 
-/** Privileged ports are not for pods without rights: they are so many higher. */
+/** Unprivileged pods cannot listen on privileged ports; this is added to those. */
 const raisedBy = 20_000;
 const firstUnprivileged = 1024;
 
@@ -21,12 +21,12 @@ export function realPort(port: number): number {
   return port < firstUnprivileged ? port + raisedBy : port;
 }
 
-/** The other way round. */
+/** The inverse of `realPort`. */
 export function scenarioPort(port: number): number {
   return port >= raisedBy && port < raisedBy + firstUnprivileged ? port - raisedBy : port;
 }
 
-/** Pods that play endpoints. They are made when they are needed and stay until the end; addresses are given to them anew after `clear`. */
+/** Pods that stand for endpoints. They are made on demand and stay until the end; `clear` frees them for other endpoints. */
 export class EchoPool {
   readonly #starter: PodStarter;
   readonly #nodes: NodePair;
@@ -39,7 +39,7 @@ export class EchoPool {
     this.#nodes = nodes;
   }
 
-  /** Pods play nobody from now on; they go on listening. */
+  /** Frees all pods from their endpoints; they continue to listen. */
   clear(): void {
     this.#podsByAddress.clear();
   }
@@ -56,7 +56,7 @@ export class EchoPool {
     throw new UsageError('cluster.endpoint', `no pod plays the endpoint ${address}`);
   }
 
-  /** Which endpoint of a family a pod plays; undefined: none. */
+  /** Endpoint of this family that a pod stands for; undefined: none. */
   playedBy(pod: string, ipFamily: IpFamily): IpAddress | undefined {
     for (const [address, { name }] of this.#podsByAddress) {
       if (name === pod && ipFamilyOf(address) === ipFamily) return address;
@@ -64,7 +64,7 @@ export class EchoPool {
     return undefined;
   }
 
-  /** Gives every endpoint a pod that listens on its ports, and makes what pods are missing. */
+  /** Gives every endpoint a pod that listens on its ports, and makes missing pods. */
   async provide(all: readonly WantedEndpoint[], signal: AbortSignal): Promise<void> {
     const wanted = eachOnce(all);
     const missing = wanted.filter(({ address }) => !this.#podsByAddress.has(address));

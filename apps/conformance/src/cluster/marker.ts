@@ -11,16 +11,16 @@ import { realPort } from './echo-pool.ts';
 import type { TrafficPod } from './start-pods.ts';
 import { callPod, type Caller } from './traffic-caller.ts';
 
-/** Where markers are put and looked for. */
+/** Inputs of markers. */
 export interface MarkerPlace {
   readonly caller: Caller;
   readonly run: string;
   readonly clock: Clock;
   /** Sends to the marker; on the node under test. */
   readonly client: TrafficPod;
-  /** Answers for it. */
+  /** Pod behind the marker. */
   readonly endpoint: TrafficPod;
-  /** Of the cluster. */
+  /** IP families of the cluster. */
   readonly families: readonly IpFamily[];
   readonly onProgress: (text: string) => void;
 }
@@ -28,12 +28,12 @@ export interface MarkerPlace {
 /** Where the marker's endpoint listens. */
 export const markerPort: number = realPort(9_100);
 
-/** One call takes no longer, because proxies in front of API servers cut long ones off. */
+/** Longest call, in milliseconds: proxies in front of API servers cut long calls off. */
 const patience = 5_000;
 const pause = 20;
-/** One attempt. A lost first packet comes again after a second. */
+/** Timeout of one attempt, in milliseconds. A lost SYN would be sent again after a second. */
 const attemptTimeout = 300;
-/** A proxy that has not got so far by then never will. */
+/** A proxy that does not serve a marker by then is taken to never do so, in milliseconds. */
 const longest = 60_000;
 const quietTime = 10_000;
 
@@ -49,7 +49,7 @@ export class Markers {
     this.#place = place;
   }
 
-  /** Writes one, waits until it answers in every family, and removes it. Rejects with `HostError` when it never does. */
+  /** Writes a marker, waits until it answers in every family, and removes it. Rejects with `HostError` if it never answers. */
   async pass(signal: AbortSignal): Promise<void> {
     const { caller, clock, families, onProgress } = this.#place;
     this.#count += 1;
@@ -91,7 +91,7 @@ export class Markers {
     return result.status === 'answered' && result.by === endpoint.name;
   }
 
-  /** The Service first: the proxy has it only when it has the slices as well. */
+  /** Writes the Service first: the marker only answers once the proxy has the slices as well. */
   async #write(signal: AbortSignal): Promise<Service> {
     const { caller, run, families } = this.#place;
     const metadata = { name: this.#name, namespace: caller.namespace, labels: { [runLabel]: run } };

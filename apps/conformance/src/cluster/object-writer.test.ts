@@ -62,7 +62,7 @@ const balanced: ScenarioService = {
 
 function wanted(...services: readonly ScenarioService[]): readonly WantedService[] {
   const how = { book, nodes, namespace: 'default', run: 'r', client: { addresses: {} } } as unknown as Translation; // of Services
-  const scenario = { ipFamily: 'IPv4', isDualStack: false } as never; // all that is asked of it
+  const scenario = { ipFamily: 'IPv4', isDualStack: false } as never; // the only fields used
   const state = { ...emptyState, services: new Map(services.map((one) => [one.name, one])) };
   return realServices({ scenario, state }, how);
 }
@@ -113,7 +113,7 @@ test('the status has the addresses of the load balancer, the class keeps control
   expect((await stored()).spec).toMatchObject({ type: 'ClusterIP', clusterIP: spec?.clusterIP });
 });
 
-test('what is as it was is not written again, and what somebody else has changed meanwhile is overwritten', async () => {
+test('unchanged objects are not written again, and changes of others are overwritten', async () => {
   await put(cart);
   const { metadata } = await stored();
   await put(cart);

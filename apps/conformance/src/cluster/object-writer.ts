@@ -10,7 +10,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { AddressBook } from './address-book.ts';
 import type { WantedService } from './real-objects.ts';
 
-/** Where objects are written. */
+/** API client, namespace and address book of a run. */
 export interface ObjectPlace {
   readonly api: ObjectClient;
   readonly namespace: string;
@@ -21,15 +21,15 @@ const { services } = apiResources;
 const takenText = /already allocated|not in the valid range/;
 
 interface Held {
-  /** What it was made of. */
+  /** The Service as the scenario wants it. */
   readonly wanted: WantedService;
   /** As the API server has it. */
   readonly object: Service;
 }
 
 /**
- * Makes the run's namespace hold exactly some Services and EndpointSlices, by the difference to what it holds: first the Services, then
- * the slices. What the API server hands out goes into the book.
+ * Makes the run's namespace hold exactly some Services and EndpointSlices by writing the difference: first the Services, then the
+ * slices. Records what the API server allocates in the address book.
  */
 export class ObjectWriter {
   readonly #place: ObjectPlace;
@@ -40,7 +40,7 @@ export class ObjectWriter {
     this.#place = place;
   }
 
-  /** What is not wanted any more goes first: its addresses and ports may be wanted again. */
+  /** Removes unwanted Services first: others may need their addresses and ports. */
   async writeServices(wanted: readonly WantedService[], signal: AbortSignal): Promise<void> {
     const names = new Set(wanted.map(({ object }) => nameOf(object)));
     const gone = [...this.#services.keys()].filter((name) => !names.has(name));
@@ -81,7 +81,7 @@ export class ObjectWriter {
     const written =
       before === undefined ? await this.#create(wanted, signal) : await this.#replace(before, wanted, signal);
     this.#learn(wanted, written);
-    this.#services.set(name, { wanted, object: written }); // also when its status cannot be written: it is there
+    this.#services.set(name, { wanted, object: written }); // even if its status cannot be written: the Service exists
     const object = await this.#writeStatus(written, wanted, signal);
     this.#services.set(name, { wanted, object });
   }
@@ -104,7 +104,7 @@ export class ObjectWriter {
         await this.#removeService(nameOf(wanted.object), signal);
         return await this.#create(wanted, signal);
       } catch (error) {
-        // Somebody else has written to it meanwhile, as controllers do.
+        // A controller has written to it in between.
         if (!(error instanceof ApiServerError) || error.status !== 409 || left === 0) throw error;
         const found = await api.get(services, this.#ref(nameOf(object)), signal);
         resourceVersion = found.metadata.resourceVersion ?? '';
@@ -159,7 +159,7 @@ async function orTaken(writing: Promise<Service>): Promise<Service | 'taken'> {
   }
 }
 
-/** Waits for all, also when one fails: what is still being written then would be in the way of what follows. Rejects as the first that did. */
+/** Waits for all, also when one fails: writes that still run would disturb later ones. Rejects with the first error. */
 async function allDone(writes: readonly Promise<void>[]): Promise<void> {
   const failed = (await Promise.allSettled(writes)).find(({ status }) => status === 'rejected');
   if (failed?.status === 'rejected') throw failed.reason;

@@ -16,13 +16,12 @@ import { createRunNamespace, removeAllRuns, removeNamespace } from './run-namesp
 import { type PodStarter, startPods, type TrafficPod } from './start-pods.ts';
 import { callPod } from './traffic-caller.ts';
 
-/** After ^C the cluster is still cleaned up, but not for ever. */
+/** Longest clean-up after ^C, in milliseconds. */
 const removalTimeout = 200_000;
 
 /**
- * A bed on a cluster: a namespace of its own, probe pods on two nodes, and echo pods as cases need them. Everything is removed when it is
- * disposed, or when the start fails or `signal` aborts, unless it is to be kept. Rejects with `ConfigError` when the cluster is not one
- * to run on.
+ * Opens an environment on a cluster: a namespace of its own, probe pods on two nodes, and echo pods as cases need them. Disposal, a failed
+ * start and an abort by `signal` remove everything, unless `isKept` is set. Rejects with `ConfigError` if the cluster cannot be used.
  */
 export async function openClusterBed(options: ClusterBedOptions, signal: AbortSignal): Promise<ClusterBed> {
   const { clock, random, isKept = false, onProgress = () => undefined } = options;
@@ -39,7 +38,7 @@ export async function openClusterBed(options: ClusterBedOptions, signal: AbortSi
     onProgress(`removing namespace ${namespace}`);
     await removeNamespace(namespace, { api, clock, onProgress }, AbortSignal.timeout(removalTimeout));
   });
-  const token = randomBytes(32).toString('hex'); // a secret, so not by the injected chance
+  const token = randomBytes(32).toString('hex'); // a secret, so not from the injected random numbers
   const starter: PodStarter = {
     caller: { api, namespace, token },
     settings: {
@@ -60,7 +59,7 @@ export async function openClusterBed(options: ClusterBedOptions, signal: AbortSi
   return new ClusterBed({ ...parts, dispose: () => owned.disposeAsync() });
 }
 
-/** Removes what all earlier runs left in a cluster; names of the namespaces that are gone now. Also ends a run that goes on. */
+/** Removes the namespaces of all earlier runs, including a run in progress, and returns their names. */
 export async function cleanUpCluster(
   options: Pick<ClusterBedOptions, 'connection' | 'clock' | 'onProgress'>,
   signal: AbortSignal,
@@ -70,14 +69,14 @@ export async function cleanUpCluster(
   return removeAllRuns({ api, clock, onProgress }, signal);
 }
 
-/** Texts for users of `--target cluster`. */
+/** Advice for users of `--target cluster`, by HTTP status; 0: no connection. */
 const advice = {
   0: '; is the cluster of this kubeconfig up?',
   401: '; the credentials of the kubeconfig are not accepted',
   403: '; deploy/conformance/rbac.yaml has all the rights that are needed',
 };
 
-/** A client whose errors say what to do. */
+/** An API client whose errors advise the user. */
 export function apiOf({ connection, clock }: Pick<ClusterBedOptions, 'connection' | 'clock'>): ObjectClient {
   return newObjectClient(connection, { clock, userAgent: 'switchyard-conformance', advice });
 }

@@ -5,21 +5,21 @@ import { runLabel } from './cluster-options.ts';
 /** One pod of a run. */
 export interface PodPlan {
   readonly name: string;
-  /** Name of the Node; pods are put there without asking the scheduler. */
+  /** Name of the Node, which pods name themselves instead of the scheduler. */
   readonly node: string;
   readonly isOnHostNetwork: boolean;
-  /** Where it takes orders. */
+  /** Port of its control API. */
   readonly port: number;
 }
 
-/** What all pods of a run have in common. */
+/** Settings that all pods of a run share. */
 export interface PodSettings {
   readonly run: string;
   readonly namespace: string;
   readonly image: string;
-  /** In the place of the image's own program; undefined: that. */
+  /** Command instead of the image's own program; undefined: none. */
   readonly command: readonly string[] | undefined;
-  /** SHA-256 of the token, hexadecimal: the token itself stands nowhere in the cluster. */
+  /** SHA-256 of the token, hexadecimal. The token itself is not stored in the cluster. */
   readonly tokenDigest: string;
 }
 
@@ -27,8 +27,8 @@ export interface PodSettings {
 const userId = 65_532;
 
 /**
- * A pod that sends and answers packets. It has no capability and no service account; on the host's network it is there to have the
- * node's addresses only. One that ends stays ended, so that what happened can be told.
+ * A pod that sends and answers packets. It has no capability and no service account, and uses the host's network only for the node's
+ * addresses. It is not restarted, so that its end can be reported.
  */
 export function podManifest({ name, node, isOnHostNetwork, port }: PodPlan, settings: PodSettings): Pod {
   const { run, namespace, image, command, tokenDigest } = settings;

@@ -1,6 +1,6 @@
 import type { EventObject, Pod } from '@switchyard/core/kubernetes';
 
-/** How a pod that is awaited stands. */
+/** State of a pod that should start. */
 export type PodStanding =
   | { readonly kind: 'running' }
   /** `isHopeless`: waiting any longer will not help. */
@@ -15,7 +15,7 @@ const hopeless = new Set([
   'CreateContainerError',
 ]);
 
-/** Reads how a pod stands from its status and, for the words, its events. */
+/** Reads the state of a pod from its status; events add details to `why`. */
 export function podStanding(pod: Pod, events: readonly EventObject[] = []): PodStanding {
   const { status } = pod;
   const container = status?.containerStatuses?.[0]?.state;

@@ -11,7 +11,7 @@ test('load balancers of others are refused by name, those of runs and other type
   const ours = [service('run', 'a', 'LoadBalancer'), service('shop', 'b', 'NodePort')];
   expect(() => refuseOtherLoadBalancers(ours, ['run'])).not.toThrow();
   expect(() => refuseOtherLoadBalancers([...ours, service('shop', 'web', 'LoadBalancer')], ['run'])).toThrow(
-    /may depend on: shop\/web; .*--allow-other-load-balancers/,
+    /may be in use: shop\/web; .*--allow-other-load-balancers/,
   );
 });
 

@@ -3,7 +3,7 @@ import { apiResources, type Namespace, type ObjectClient, type Service } from '@
 import { chooseNodes, type NodePair } from './choose-nodes.ts';
 import { type ClusterBedOptions, runLabel } from './cluster-options.ts';
 
-/** What is known of a cluster before anything is written to it. */
+/** Facts about a cluster before the run writes to it. */
 export interface Preflight {
   readonly nodes: NodePair;
   /** Namespaces of runs that did not end, or go on. */
@@ -13,7 +13,7 @@ export interface Preflight {
 /** In messages: more names than these are only counted. */
 const mostNames = 10;
 
-/** Looks whether the cluster can be used. Rejects with `ConfigError` that says what is against it and what to do. */
+/** Checks whether the cluster can be used. Rejects with `ConfigError` that says why not and what to do. */
 export async function preflight(
   api: ObjectClient,
   options: Pick<ClusterBedOptions, 'nodes' | 'mayHaveOtherLoadBalancers'>,
@@ -34,7 +34,7 @@ export async function runNamespaces(api: ObjectClient, signal: AbortSignal): Pro
   return (await api.list(apiResources.namespaces, { labelSelector: runLabel }, signal)).items;
 }
 
-/** Throws when somebody depends on load balancers in this cluster; those of runs do not count. */
+/** Throws `ConfigError` if the cluster has Services of type LoadBalancer that are not of conformance runs. */
 export function refuseOtherLoadBalancers(services: readonly Service[], ours: readonly string[]): void {
   const others = services
     .filter(({ metadata, spec }) => spec?.type === 'LoadBalancer' && !ours.includes(metadata.namespace ?? ''))
@@ -43,7 +43,7 @@ export function refuseOtherLoadBalancers(services: readonly Service[], ours: rea
   const more = others.length > mostNames ? ` and ${others.length - mostNames} more` : '';
   throw new ConfigError(
     'cluster.loadBalancers',
-    `this cluster has Services of type LoadBalancer that somebody may depend on: ${others.slice(0, mostNames).join(', ')}${more}; ` +
+    `this cluster has Services of type LoadBalancer that may be in use: ${others.slice(0, mostNames).join(', ')}${more}; ` +
       'run on a cluster without them, or say --allow-other-load-balancers (they are not touched)',
   );
 }

@@ -3,10 +3,10 @@ import { ConfigError } from '@switchyard/core';
 import type { TrafficPod } from './start-pods.ts';
 import { callPod, type Caller } from './traffic-caller.ts';
 
-/** Where kube-proxy, and what takes its place, says its mode. */
+/** Port at which kube-proxy and its replacements report their mode. */
 const metricsPort = 10_249;
 
-/** What the proxy on the node under test says of itself. Rejects with `ConfigError` where that is nothing known. */
+/** Mode that the proxy on the node under test reports. Rejects with `ConfigError` if it reports none, or an unknown one. */
 export async function askProxyMode(caller: Caller, node: TrafficPod, signal: AbortSignal): Promise<DataplaneName> {
   const probes = ['127.0.0.1', '::1'].map(
     (address) => ({ protocol: 'http', address, port: metricsPort, path: '/proxyMode' }) as const,
@@ -19,6 +19,6 @@ export async function askProxyMode(caller: Caller, node: TrafficPod, signal: Abo
   throw new ConfigError(
     'cluster.mode',
     `the proxy of node ${node.node} ${said === undefined ? `does not say its mode at 127.0.0.1:${metricsPort}/proxyMode` : `says its mode is ${said}`}; ` +
-      `say by --mode ${dataplaneNames.join('|')} whose answers are to be expected`,
+      `give the expected dataplane by --mode ${dataplaneNames.join('|')}`,
   );
 }

@@ -8,7 +8,7 @@ import { loadBalancerClass, runLabel } from './cluster-options.ts';
 import { type EchoPool, realPort } from './echo-pool.ts';
 import type { TrafficPod } from './start-pods.ts';
 
-/** With what scenarios are translated. */
+/** Inputs for translating scenarios into objects of the cluster. */
 export interface Translation {
   readonly book: AddressBook;
   readonly pool: EchoPool;
@@ -19,7 +19,7 @@ export interface Translation {
   readonly client: TrafficPod;
 }
 
-/** A Service to be written, with the scenario's own words for what the API server hands out. */
+/** A Service to write, with the scenario's names for what the API server allocates. */
 export interface WantedService {
   readonly service: ScenarioService;
   readonly object: Service;
@@ -32,7 +32,7 @@ export function realName(key: string): string {
   return key.replace('/', '-');
 }
 
-/** The Services of a moment. What was handed out before is asked for again; the rest is for the API server to choose. */
+/** The Services of a moment. They request what the API server allocated before; it chooses the rest. */
 export function realServices({ scenario, state }: ScenarioMoment, how: Translation): readonly WantedService[] {
   const families = familiesOf(scenario);
   return [...state.services.values()].map((service) => ({
@@ -78,7 +78,7 @@ function clusterIpsOf({ clusterIP, otherClusterIP }: ScenarioService, book: Addr
   return { clusterIP: known, clusterIPs: other === undefined ? [known] : [known, other] };
 }
 
-/** A NodePort that nothing is known of yet has the scenario's own number, unless that is taken: then the API server chooses. */
+/** A NodePort without an allocation has the scenario's number, unless that is taken: then the API server chooses. */
 function realServicePort(
   { name, port, protocol, nodePort }: ScenarioService['ports'][number],
   book: AddressBook,
@@ -87,7 +87,7 @@ function realServicePort(
   return { ...(name === '' ? {} : { name }), port, protocol, ...(real === undefined ? {} : { nodePort: real }) };
 }
 
-/** CIDRs of the lab's plan become the addresses that play them. */
+/** Replaces CIDRs of the lab's plan by the addresses that stand for them. */
 function sourceRangesOf(
   { loadBalancerSourceRanges: ranges }: ScenarioService,
   how: Translation,
@@ -115,7 +115,7 @@ function realRange(range: string, { nodes, client }: Translation): readonly stri
     case '172.18.0.11/32':
     case 'fd00:172:18::11/128':
       return single(node1);
-    // node2 is the outside here, so somebody else is who never sends.
+    // node2 is the outside here, so a documentation address stands for a host that never sends.
     case '172.18.0.12/32':
       return ['192.0.2.12/32'];
     case 'fd00:172:18::12/128':

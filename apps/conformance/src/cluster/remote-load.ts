@@ -2,7 +2,7 @@ import { asError } from '@switchyard/core';
 import { type LoadOptions, type LoadResult, LoadResults, type LoadRun } from '@switchyard/lab';
 import { callPod, type CalledPod, type Caller } from './traffic-caller.ts';
 
-/** Who sends a load, and where to. */
+/** Sender and destination of a load. */
 export interface RemoteLoadPlace {
   readonly caller: Caller;
   readonly pod: CalledPod;
@@ -37,7 +37,7 @@ class RemoteLoad implements LoadRun {
     const { rate = defaultRate, timeout = defaultTimeout, duration } = options;
     this.#load = this.#call('load', { url: place.url, rate, timeout, duration }).then(({ load }) => load);
     this.finished = this.#follow();
-    this.finished.catch(() => undefined); // told to whoever awaits it
+    this.finished.catch(() => undefined); // callers that await it get the error
   }
 
   async stop(): Promise<readonly LoadResult[]> {

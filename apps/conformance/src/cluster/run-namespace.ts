@@ -3,7 +3,7 @@ import { apiResources, type Namespace, type ObjectClient } from '@switchyard/cor
 import { runLabel } from './cluster-options.ts';
 import { runNamespaces } from './preflight.ts';
 
-/** What removing takes. */
+/** Inputs for the removal of namespaces. */
 export interface RemovalOptions {
   readonly api: ObjectClient;
   readonly clock: Clock;
@@ -27,7 +27,7 @@ export async function createRunNamespace(api: ObjectClient, run: string, signal:
   return name;
 }
 
-/** Removes a namespace with everything in it and waits until it is gone. Rejects with `HostError` that says what holds it. */
+/** Removes a namespace with everything in it and waits until it is gone. Rejects with `HostError` that names what blocks the removal. */
 export async function removeNamespace(
   name: string,
   { api, clock, onProgress }: RemovalOptions,
@@ -48,7 +48,7 @@ export async function removeNamespace(
   }
 }
 
-/** Removes what all runs have left, also of one that still goes on; names of what was removed. */
+/** Removes the namespaces of all runs, including runs in progress, and returns their names. */
 export async function removeAllRuns(options: RemovalOptions, signal: AbortSignal): Promise<readonly string[]> {
   const names = (await runNamespaces(options.api, signal)).map(({ metadata }) => metadata.name ?? '');
   await Promise.all(names.map((name) => removeNamespace(name, options, signal)));

@@ -64,18 +64,18 @@ test.each<[string, ProbeResult, string, Seen]>([
     seenEndpoint(true),
   ],
   [
-    'somebody else was seen',
+    'another source was seen',
     answered('echo', '192.0.2.77'),
     podSource,
     { kind: 'other', text: '10.244.1.5 saw the source 192.0.2.77, not 10.0.1.7' },
   ],
   [
-    'a pod answered that plays nobody',
+    'a pod answered that stands for no endpoint',
     answered('marker', podSource),
     podSource,
     { kind: 'other', text: 'answered by marker' },
   ],
-  ['no pod of ours answered', answered(undefined, ''), podSource, { kind: 'other', text: 'answered by a stranger' }],
+  ['another program answered', answered(undefined, ''), podSource, { kind: 'other', text: 'answered by a stranger' }],
   ['it was refused', { status: 'refused', took: 1 }, podSource, { kind: 'refused' }],
   ["the sender's own kernel dropped it", { status: 'dropped', took: 1 }, podSource, { kind: 'timeout' }],
   [
@@ -89,7 +89,7 @@ test.each<[string, ProbeResult, string, Seen]>([
   expect(seenOf(result, { flow, source, nodeAddresses: [nodeSource, otherOfNode], playedBy })).toEqual(expected);
 });
 
-test('the node cannot tell whether it was masqueraded: then it counts as expected either way', () => {
+test('masquerading of the node itself cannot be seen: it counts as expected either way', () => {
   const expect_ = { ...flow.expect, masquerade: false } as ScenarioFlow['expect'];
   const context = {
     flow: { ...flow, expect: expect_ },

@@ -5,7 +5,7 @@ import type { Seen } from '../model/bed.ts';
 import { seenOfSilence } from '../lab/answers.ts';
 import { scenarioPort } from './echo-pool.ts';
 
-/** Who sent, and who may have answered. */
+/** The flow, its sender, and the pods that may have answered. */
 export interface AnswerContext {
   readonly flow: ScenarioFlow;
   /** The address the packet left with. */
@@ -33,8 +33,8 @@ export function seenOf(result: ProbeResult, context: AnswerContext): Seen {
 }
 
 /**
- * Whether the source is another one than the sender's, and the node's. What the node itself sends has one of its addresses in any
- * case: where that is the one it sent from, the packet cannot tell, and counts as expected.
+ * Whether the seen source is the node's instead of the sender's; undefined: neither. Packets of the node always have one of its
+ * addresses: if it is the one they were sent from, masquerading cannot be seen, and the expected value is returned.
  */
 function masqueradeOf(
   seen: string,

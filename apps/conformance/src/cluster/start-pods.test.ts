@@ -15,7 +15,7 @@ let api: ObjectClient;
 let program: Server;
 let starter: PodStarter;
 let told: string[];
-/** What plays the kubelet: called before each look, with how many there were. */
+/** Stand-in for the kubelet: called before each look, with the number of earlier looks. */
 let onLook: (count: number) => Promise<void>;
 
 beforeEach(async () => {
@@ -85,7 +85,7 @@ const running: Pod['status'] = {
   podIPs: [{ ip: '192.0.2.1' }, { ip: '2001:db8::1' }],
 };
 
-test('while a pod does not start it is told why, each reason once, and at last it runs', async () => {
+test('while a pod does not start each reason is reported once, and at last it runs', async () => {
   const involvedObject = { kind: 'Pod', namespace: 'default', name: 'one' };
   const event = {
     metadata: { name: 'e', namespace: 'default' },
@@ -108,7 +108,7 @@ test('while a pod does not start it is told why, each reason once, and at last i
   expect(pod).toMatchObject({ name: 'one', port: 21_000, addresses: { IPv4: '192.0.2.1', IPv6: '2001:db8::1' } });
 });
 
-test('a port of the host that is taken is told, and the next one is tried', async () => {
+test('a taken port of the host is reported, and the next one is tried', async () => {
   onLook = async (count) => {
     if (count === 1) await status(ended(98));
     if (count === 2) await status(running);

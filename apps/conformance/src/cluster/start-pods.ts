@@ -15,13 +15,13 @@ import { podManifest, type PodPlan, type PodSettings } from './pod-manifest.ts';
 import { podStanding } from './pod-trouble.ts';
 import { type CalledPod, type Caller, tryCallPod } from './traffic-caller.ts';
 
-/** A pod that runs and takes orders. */
+/** A running pod with its control API. */
 export interface TrafficPod extends CalledPod {
   readonly node: string;
   readonly addresses: Readonly<Partial<Record<IpFamily, IpAddress>>>;
 }
 
-/** With what pods are started. */
+/** Inputs for starting pods. */
 export interface PodStarter {
   readonly caller: Caller;
   readonly settings: PodSettings;
@@ -31,21 +31,21 @@ export interface PodStarter {
   readonly onProgress: (text: string) => void;
 }
 
-/** An image may have to be pulled. */
+/** Longest start of a pod, which includes pulling the image. */
 const longestStart = seconds(300);
 const lookPause = millis(250);
 const longestAccount = seconds(20);
-/** Who has the port of a pod that is about to end may never answer. */
+/** Another process that has the pod's port may never answer. */
 const longestHello = millis(2_000);
-/** Waiting shorter than this is not worth a line. */
+/** Shorter waits are not reported, in milliseconds. */
 const quietTime = 4_000;
-/** So many ports of a node can be taken by chance, and no more. */
+/** Number of ports of a node to try before giving up. */
 const portAttempts = 5;
 
-/** Where pods that are not on the host's network take orders: no port of a scenario. */
+/** Control port of pods outside the host's network; no scenario uses it. */
 export const podPort = 21_080;
 
-/** Starts pods side by side and waits until all of them take orders. Rejects with `HostError` that says why one does not. */
+/** Starts pods side by side and waits until all of them answer. Rejects with `HostError` that says why one does not. */
 export function startPods(
   starter: PodStarter,
   plans: readonly Omit<PodPlan, 'port'>[],
@@ -70,7 +70,7 @@ async function startPod(starter: PodStarter, plan: Omit<PodPlan, 'port'>, signal
   }
 }
 
-/** Into a new namespace no pod is let in before a controller has made its service account, a moment later. */
+/** Creates a pod. The API server admits none to a new namespace until a controller has made its service account. */
 async function createPod({ caller, clock }: PodStarter, pod: Pod, signal: AbortSignal): Promise<void> {
   const until = clock.monotonic() + longestAccount;
   for (;;) {
@@ -108,7 +108,7 @@ async function untilStarted(
     if (standing.kind === 'running') {
       const hello = await tryCallPod(caller, plan, { name: 'hello', argument: {}, timeout: longestHello }, signal);
       if (hello.status === 'done' && hello.result.pod === plan.name) return { ...plan, addresses: addressesOf(pod) };
-      why = `it runs, but its port ${plan.port} ${hello.status === 'failed' ? hello.why : "is somebody else's"}`;
+      why = `it runs, but its port ${plan.port} ${hello.status === 'failed' ? hello.why : 'belongs to another program'}`;
     } else why = standing.why;
     if (waited > longestStart || (standing.kind === 'pending' && standing.isHopeless)) {
       throw new HostError(

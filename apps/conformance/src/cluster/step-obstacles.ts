@@ -8,7 +8,7 @@ import {
 } from '@switchyard/scenarios';
 import { endpointsOf, flowsOf, servicesOf } from '../cases/scenario-parts.ts';
 
-/** Why a cluster cannot do a step of a scenario; undefined: it can. */
+/** Reason why a cluster cannot do a step of a scenario; undefined: it can. */
 export function stepObstacleOnCluster(scenario: Scenario, step: ScenarioStep): string | undefined {
   switch (step.kind) {
     case 'flow':
@@ -20,7 +20,7 @@ export function stepObstacleOnCluster(scenario: Scenario, step: ScenarioStep): s
   }
 }
 
-/** What clusters differ in. */
+/** Differences between clusters that decide which cases run. */
 export interface ClusterTraits {
   /** The node under test has a zone. */
   readonly hasZones: boolean;
@@ -28,7 +28,7 @@ export interface ClusterTraits {
   readonly hasExternalIps: boolean;
 }
 
-/** Why a cluster cannot run a scenario at all, whatever its steps; undefined: it can. */
+/** Reason why a cluster cannot run a scenario at all; undefined: it can. */
 export function scenarioObstacle(scenario: Scenario, cluster: ClusterTraits): string | undefined {
   const services = servicesOf(scenario);
   const endpoints = endpointsOf(scenario);
@@ -63,12 +63,12 @@ function flowObstacle(scenario: Scenario, flow: ScenarioFlow): string | undefine
     return isKnown ? undefined : `whose port ${port} of the node is cannot be known`;
   }
   if (isNodeAddress(to)) return "only the first address of the node under test is known to be its proxy's";
-  // The API server has handed it out by now, or it is somebody else's.
+  // Either the API server has allocated it by now, or another Service has it.
   const had = servicesBefore(scenario, flow).flatMap(addressesOf);
   return isClusterIp(to) && !had.includes(to) ? 'whose cluster IP that is cannot be known' : undefined;
 }
 
-/** A client that is expected where it was before must have been there. */
+/** A client with an expected endpoint must have reached it before. */
 function affinityObstacle(scenario: Scenario, flow: ScenarioFlow): string | undefined {
   if (flow.kept === undefined) return undefined;
   const isSame = ({ from, fromEndpoint }: ScenarioFlow): boolean =>
@@ -79,7 +79,7 @@ function affinityObstacle(scenario: Scenario, flow: ScenarioFlow): string | unde
   return isLost ? 'its client would have become known by a step that cannot be done' : undefined;
 }
 
-/** Addresses on which a Service can be asked for in a cluster. */
+/** Addresses of a Service that a cluster can reach. */
 function addressesOf(service: ScenarioService): readonly IpAddress[] {
   const { type, clusterIP, otherClusterIP, externalIPs, loadBalancerIPs } = service;
   const own = type === 'ExternalName' || clusterIP === 'None' ? [] : [clusterIP];
@@ -91,7 +91,7 @@ function addressesOf(service: ScenarioService): readonly IpAddress[] {
   ];
 }
 
-/** A policy, or addresses of a status, that are left from another type. */
+/** Whether the Service has a policy, or addresses in its status, that belong to another type. */
 function isRefused({
   type,
   externalIPs,

@@ -2,20 +2,20 @@ import { HostError, type Millis, seconds } from '@switchyard/core';
 import { type JsonRequest, type ObjectClient, statusMessage } from '@switchyard/core/kubernetes';
 import { type TrafficCall, type TrafficCalls, trafficTokenHeader } from '@switchyard/lab';
 
-/** Who calls the pods of a run. */
+/** Client for the pods of a run. */
 export interface Caller {
   readonly api: ObjectClient;
   readonly namespace: string;
   readonly token: string;
 }
 
-/** The pod that is called. */
+/** A pod to call. */
 export interface CalledPod {
   readonly name: string;
   readonly port: number;
 }
 
-/** What a pod is asked. */
+/** A call to a pod. */
 export interface PodCall<K extends TrafficCall> {
   readonly name: K;
   readonly argument: TrafficCalls[K]['argument'];
@@ -23,10 +23,10 @@ export interface PodCall<K extends TrafficCall> {
   readonly timeout?: Millis;
 }
 
-/** Attempts of a flow that is dropped take their time, one after the other. */
+/** Long enough for attempts of a dropped flow, which run one after the other. */
 const longestCall = seconds(150);
 
-/** What became of a call that need not succeed. */
+/** Outcome of a call that may fail. */
 export type CallOutcome<T> =
   | { readonly status: 'done'; readonly result: T }
   | { readonly status: 'failed'; readonly why: string };
@@ -40,10 +40,10 @@ export async function callPod<K extends TrafficCall>(
 ): Promise<TrafficCalls[K]['result']> {
   const outcome = await tryCallPod(caller, pod, call, signal);
   if (outcome.status === 'done') return outcome.result;
-  throw new HostError('cluster.pod', `${call.name} asked of pod ${caller.namespace}/${pod.name}: ${outcome.why}`);
+  throw new HostError('cluster.pod', `call ${call.name} to pod ${caller.namespace}/${pod.name}: ${outcome.why}`);
 }
 
-/** The same; a failure is a result. Still rejects when the API server is away. */
+/** Like `callPod`, but returns a failure as a result. Still rejects when the API server is unreachable. */
 export async function tryCallPod<K extends TrafficCall>(
   { api, namespace, token }: Caller,
   { name: pod, port }: CalledPod,
@@ -61,7 +61,7 @@ export async function tryCallPod<K extends TrafficCall>(
     const { status, body } = await api.send(request, AbortSignal.any([signal, late]));
     if (status !== 200) return { status: 'failed', why: `answered ${status}: ${statusMessage(body)}` };
     const result = tryParse<TrafficCalls[K]['result']>(body);
-    return result === undefined ? { status: 'failed', why: 'answered what is no JSON' } : { status: 'done', result };
+    return result === undefined ? { status: 'failed', why: 'the answer is no JSON' } : { status: 'done', result };
   } catch (error) {
     signal.throwIfAborted();
     if (!late.aborted) throw error;
@@ -69,7 +69,7 @@ export async function tryCallPod<K extends TrafficCall>(
   }
 }
 
-/** Our own program's answer, unless somebody else has its port. */
+/** Parses the answer of our program. Another program may have its port. */
 function tryParse<T>(text: string): T | undefined {
   try {
     return JSON.parse(text) as T;

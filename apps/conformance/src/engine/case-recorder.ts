@@ -4,11 +4,11 @@ import type { Bed } from '../model/bed.ts';
 import type { CaseRecorder, FlowAt } from '../model/recorder.ts';
 import type { CheckResult, InconclusiveCheck, PathAltitude, RolloutTimeline } from '../model/report-file.ts';
 
-/** More failures of one case are not followed through the kernel: they look alike, and each takes its time. */
+/** Number of failures per case that are traced through the kernel. Further ones look alike, and each trace takes time. */
 const mostTraced = 3;
 const notTraced = `not followed: it is after the ${mostTraced} failures of this case that were`;
 
-/** What one case showed. A failed flow is followed at once, while the cluster is as it was. */
+/** Results of one case. Traces the packet of a failed flow at once, before the cluster changes. */
 export class Recording implements CaseRecorder {
   readonly #bed: Bed;
   readonly #signal: AbortSignal;
@@ -27,7 +27,7 @@ export class Recording implements CaseRecorder {
   check(given: Parameters<CaseRecorder['check']>[0], at?: FlowAt): void {
     const isAsExpected = given.isAsExpected ?? given.expected === given.observed;
     const path = isAsExpected || at === undefined ? Promise.resolve([]) : this.#pathOf(at);
-    path.catch(() => undefined); // told by `checks`
+    path.catch(() => undefined); // `checks` rejects with it
     this.#checks.push({ check: { ...given, isAsExpected, path: [] }, path });
   }
 
@@ -52,7 +52,7 @@ export class Recording implements CaseRecorder {
     return this.#rollouts;
   }
 
-  /** All checks so far, when their packets have been followed. */
+  /** All checks so far, once their packets have been traced. */
   async checks(): Promise<readonly CheckResult[]> {
     return Promise.all(this.#checks.map(async ({ check, path }) => ({ ...check, path: await path })));
   }
@@ -68,7 +68,7 @@ export class Recording implements CaseRecorder {
   }
 }
 
-/** What the oracle says of the flow; what it cannot say is no reason to lose the check. */
+/** The oracle's explanation of the flow. Its failure is a line: it must not lose the check. */
 function explained(at: FlowAt): readonly string[] {
   try {
     return onTable(at);
@@ -85,7 +85,7 @@ function onTable({ scenario, flow }: FlowAt): readonly string[] {
   return result === undefined ? [] : [`${flowText(flow)}: ${result.observed}`, ...result.because];
 }
 
-/** A packet that cannot be followed is no reason to lose the check. */
+/** The trace of the packet. Its failure is a line: it must not lose the check. */
 async function traced(bed: Bed, { scenario, flow }: FlowAt, signal: AbortSignal): Promise<readonly string[]> {
   try {
     return await bed.trace(scenario, flow, signal);

@@ -36,7 +36,7 @@ describe('chooseCases', () => {
   });
 
   test('nothing that has all of it is no choice: it would be a run that passes without a case', () => {
-    expect(() => ids(['scenario/**'], ['udp'])).toThrow('no case has all that was asked for');
+    expect(() => ids(['scenario/**'], ['udp'])).toThrow('no case matches all of --case and --tag together');
   });
 
   test('a glob or a tag that fits nothing is a slip of the pen', () => {

@@ -1,7 +1,7 @@
 import { UsageError } from '@switchyard/core';
 import type { ConformanceCase } from '../model/case.ts';
 
-/** Which cases are wanted. */
+/** Selection of cases. */
 export interface Choice {
   /** Empty: all. `*` stops at a slash, `**` does not, `?` is one letter. A case is wanted when one glob matches its id. */
   readonly globs: readonly string[];
@@ -9,7 +9,7 @@ export interface Choice {
   readonly tags: readonly string[];
 }
 
-/** The cases that are wanted, in their order. Throws `UsageError` for a glob or a tag that no case has, and when nothing is left: it is a slip of the pen. */
+/** The cases that are wanted, in their order. Throws `UsageError` for a glob or a tag that no case has, and for an empty result: probably a typing mistake. */
 export function chooseCases(all: readonly ConformanceCase[], { globs, tags }: Choice): readonly ConformanceCase[] {
   const patterns = globs.map((glob) => ({ glob, pattern: globPattern(glob) }));
   for (const { glob, pattern } of patterns) {
@@ -35,7 +35,7 @@ export function chooseCases(all: readonly ConformanceCase[], { globs, tags }: Ch
   if (chosen.length > 0) return chosen;
   throw new UsageError(
     'conformance.choice',
-    'no case has all that was asked for: each --case and --tag alone has some',
+    'no case matches all of --case and --tag together; each one alone matches some',
   );
 }
 

@@ -28,9 +28,9 @@ export class ErrorPace {
     return { heldBack: () => this.#heldBack(), paced: (work) => this.#paced(receiver, work) };
   }
 
-  /** Notes work that expects silence: `afterSilence` waits for it, since errors that are held back would leave it in doubt. */
+  /** Registers work that expects silence. `afterSilence` waits for it, because suppressed errors would make its result ambiguous. */
   noteSilent(work: Promise<unknown>): void {
-    this.#silent.push(work.catch(() => undefined)); // the caller hears of it
+    this.#silent.push(work.catch(() => undefined)); // the caller gets the error
   }
 
   /** Resolves when all work is done that expects silence and was noted in the same turn of the event loop or before. */
@@ -44,7 +44,7 @@ export class ErrorPace {
     this.#next ??= this.#reading.then(() => {
       this.#next = undefined;
       const reading = this.#bed.icmpErrorsHeldBack(this.#signal);
-      this.#reading = reading.catch(() => undefined); // its callers hear of it
+      this.#reading = reading.catch(() => undefined); // its callers get the error
       return reading;
     });
     return this.#next;

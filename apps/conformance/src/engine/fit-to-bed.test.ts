@@ -18,7 +18,7 @@ function bed(parts: {
   readonly whole?: string;
 }): Bed {
   const { can = [], step = () => undefined, whole } = parts;
-  // What fitting asks a bed.
+  // The methods that fitting calls.
   return { target: 'cluster', can: new Set(can), stepObstacle: step, obstacle: () => whole } as unknown as Bed;
 }
 

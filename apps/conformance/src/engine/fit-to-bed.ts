@@ -10,7 +10,7 @@ export type FittedCase =
   | { readonly status: 'fits'; readonly case: ConformanceCase; readonly skippedSteps: readonly SkippedStep[] }
   | { readonly status: 'skipped'; readonly because: string };
 
-/** What a bed can do of a case: all, all but some steps of its scenario, or nothing. */
+/** Returns the part of a case that an environment can run: all, all but some steps of its scenario, or nothing. */
 export function fitToBed(one: ConformanceCase, bed: Bed): FittedCase {
   if (one.notFor !== undefined) return { status: 'skipped', because: one.notFor };
   const fitted = one.kind === 'scenario' ? withoutObstacles(one, bed) : { case: one, skippedSteps: [] };

@@ -1,6 +1,6 @@
 /**
- * Bounds how many packets are under way at a time: a prober that is starved takes an answer for a drop. Whoever needs more than
- * all of it gets it alone.
+ * Bounds the number of packets in flight: a prober without enough CPU takes an answer for a drop. Work that needs more places than
+ * the limit runs alone.
  */
 export class Gate {
   readonly #limit: number;
@@ -12,8 +12,8 @@ export class Gate {
   }
 
   /**
-   * Does `work`, which takes `count` places, when there is room. First come, first served. Work that has not begun when `signal`
-   * aborts never does; what has begun must end by itself.
+   * Runs `work`, which takes `count` places, when there is room, in the order of the calls. If `signal` aborts before the start, `work`
+   * does not run; running work must end on its own.
    */
   async run<T>(count: number, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     const places = Math.min(count, this.#limit);

@@ -1,7 +1,7 @@
 import { dataplaneNamed, type DataplaneName } from '@switchyard/scenarios';
 
 /**
- * How many markers must answer, one after the other, until the proxy has all that was written before the first. Where the kernel's state
+ * Number of markers that must answer one after the other until the proxy has applied everything written before the first. Where the kernel's state
  * is not one transaction (tables of iptables, maps of eBPF) the second, which is only seen after the first one's round, shows that
  * this has ended.
  */

@@ -2,13 +2,13 @@ import type { Random } from '@switchyard/core';
 import type { ConformanceCase, ScenarioCase } from '../model/case.ts';
 import { isOnlyLooking } from './run-scenario.ts';
 
-/** What is run in one go. */
+/** Cases that run together. */
 export type Unit =
   | { readonly kind: 'single'; readonly settings: string; readonly cases: readonly [ConformanceCase] }
   /** Put into the cluster together and looked at together. */
   | { readonly kind: 'batch'; readonly settings: string; readonly cases: readonly ScenarioCase[] };
 
-/** More at once make a cluster that no proxy is written for, and a failure that is hard to see through. */
+/** Larger batches would make an unrealistic cluster, and failures that are hard to analyse. */
 const largestBatch = 250;
 
 /**
@@ -56,7 +56,7 @@ function shuffled<T>(items: readonly T[], random: Random): readonly T[] {
   return result;
 }
 
-/** Units that wait, for several beds. */
+/** Waiting units, shared by several environments. */
 export class UnitQueue {
   readonly #waiting: Unit[];
 

@@ -1,7 +1,7 @@
 import type { Seen } from '../model/bed.ts';
 import type { Expectation, Observation } from '@switchyard/scenarios';
 
-/** What many attempts showed: an observation, or a text when they do not fit into one. */
+/** Result of many attempts: an observation, or a text if they do not fit one observation. */
 export type FlowSeen =
   | { readonly status: 'observed'; readonly observation: Observation; readonly attempts: number }
   | { readonly status: 'mixed'; readonly text: string; readonly attempts: number }
@@ -18,13 +18,13 @@ export interface ErrorLimits {
   paced<T>(work: () => Promise<T>): Promise<T>;
 }
 
-/** More paced attempts at one flow are not made: the errors of others use up the limits. */
+/** Most paced attempts at one flow: errors of other flows use up the limits too. */
 export const mostPaced = 5;
 
 /**
- * Makes as many attempts as it takes to tell whether exactly the expected thing happens: for a set of n endpoints 4n + 4 at
- * least, so that a wrong one hardly escapes, and until all were seen, but 12n + 20 at most. The first wrong answer ends it.
- * Silence while `limits` held errors back may be a drop or a reject, and is looked at again.
+ * Makes as many attempts as needed to decide whether exactly the expected thing happens. For a set of n endpoints: at least 4n + 4, so
+ * that a wrong endpoint hardly stays unseen, then until all were seen, at most 12n + 20. The first wrong answer ends it. Silence while
+ * `limits` suppressed errors may be a drop or a reject, and is probed again.
  */
 export async function probeFlow(expect: Expectation, attempt: Attempts, limits?: ErrorLimits): Promise<FlowSeen> {
   if (expect.kind !== 'forward') return probeRefusal(expect, attempt, limits);

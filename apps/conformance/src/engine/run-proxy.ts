@@ -19,7 +19,7 @@ export interface ProxyRun extends Pick<RoundOptions, 'cases' | 'onProgress' | 'm
   readonly rounds: number;
 }
 
-/** What these runs will come to: each, in every round. */
+/** The planned runs: each one in every round. */
 export function plannedRuns(
   runs: readonly Pick<ProxyRun, 'proxy' | 'cell' | 'cases'>[],
   rounds: number,
@@ -62,7 +62,7 @@ export async function runProxy(options: ProxyRun, signal: AbortSignal): Promise<
   return reports;
 }
 
-/** Nothing is known of the proxy. */
+/** Results of a run without an environment: errors, because nothing is known about the proxy. */
 function withoutBed({ cases, laneNames, onProgress }: ProxyRun, run: RunName, reason: Error): readonly CaseResult[] {
   const lane = laneNames[0] ?? '';
   const results = cases.map((one) => notRun(one, 'error', `no bed to run on: ${reason.message}`));

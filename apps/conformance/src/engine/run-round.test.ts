@@ -49,7 +49,7 @@ function bedWith(seen: Seen, more: Partial<Bed> = {}): Bed {
   };
 }
 
-const anyFlow = [scenarioCase('a').scenario, {} as ScenarioFlow] as const; // nobody looks at them
+const anyFlow = [scenarioCase('a').scenario, {} as ScenarioFlow] as const; // never used
 
 /** A proxy that takes a moment for everything. */
 function proxyWith(more: Partial<ProxyControl> = {}): ProxyControl {
@@ -147,7 +147,7 @@ describe('runRound', () => {
     expect(await round([one], bed)).toEqual([expected]);
   });
 
-  test('a scenario that the oracle reads otherwise is an error of ours, whatever the proxy does', async () => {
+  test('a scenario that the oracle contradicts is an error, independent of the proxy', async () => {
     const one = scenarioCase('a');
     const steps = one.scenario.steps.map((step) =>
       step.kind === 'flow' ? { ...step, flow: { ...step.flow, expect: { kind: 'reject' } as const } } : step,
@@ -204,7 +204,7 @@ describe('runRound', () => {
     expect(await round([scenarioCase('a')], bedWith(right, { proxy: proxyWith({ ownEnd }) }))).toEqual(['a failed']);
   });
 
-  test('a proxy that is restarted while nobody can send is an error with its cause', async () => {
+  test('a proxy that is restarted while no flow can be sent is an error with its cause', async () => {
     const one = scenarioCase('a');
     const [flow] = one.scenario.steps;
     const steps = [{ kind: 'restartAgent', line: 9 } as const, flow!];
@@ -233,7 +233,7 @@ describe('runRound', () => {
     expect(isWorking).toBe(false);
   });
 
-  test('a bed that fails three times in a row is given up; each case is told of', async () => {
+  test('a bed that fails three times in a row is given up; each case has a result', async () => {
     const cases = ['a', 'b', 'c', 'd', 'e'].map((id) => scenarioCase(id));
     const bed = bedWith(right, { reset: () => Promise.reject(new Error('gone')) });
     const events: ProgressEvent[] = [];
@@ -243,7 +243,7 @@ describe('runRound', () => {
     expect(events.filter(({ kind }) => kind === 'caseEnded')).toHaveLength(5);
   });
 
-  test('after the end that was asked for, the rest is skipped', async () => {
+  test('after an early end the rest is skipped', async () => {
     let hasFailed = false;
     const stops = { onFailure: () => (hasFailed = true), isOver: () => hasFailed };
     const results = await round([scenarioCase('a'), scenarioCase('b')], bedWith({ kind: 'timeout' }), stops);

@@ -23,7 +23,7 @@ export interface RoundOptions {
   /** Decides the order. */
   readonly random: Random;
   readonly onProgress: OnProgress;
-  /** Through which cases that measure go, of this round and of others. Default: nothing holds them up. */
+  /** Limits measuring cases of this and other rounds. Default: no limit. */
   readonly measuring?: Gate;
   /** Called when a case fails. */
   readonly onFailure?: () => void;
@@ -31,7 +31,7 @@ export interface RoundOptions {
   readonly isOver?: () => boolean;
 }
 
-/** After so many units in a row of which nothing is known of the proxy, the bed is taken for broken. */
+/** After this number of units in a row with errors only, the environment counts as broken. */
 const patience = 3;
 
 /** Runs all cases once; results in the order of `cases`, also for those that were skipped or not reached. */
@@ -59,7 +59,7 @@ export async function runRound(options: RoundOptions, signal: AbortSignal): Prom
   }
   const queue = new UnitQueue(planUnits(due, options.random));
   try {
-    // All are waited for, also when one is aborted: who takes a bed down finds nobody working on it.
+    // Wait for all, also after an abort: the environment must be idle before its owner removes it.
     const ended = await Promise.allSettled(lanes.map((lane) => work(lane, queue, { ...options, add }, signal)));
     for (const one of ended) if (one.status === 'rejected') throw one.reason;
     for (const one of cases) if (!results.has(one.id)) add(first.name, notReached(one, options.isOver?.() === true));
@@ -71,7 +71,7 @@ export async function runRound(options: RoundOptions, signal: AbortSignal): Prom
 
 function notReached(one: ConformanceCase, isOver: boolean): CaseResult {
   return isOver
-    ? notRun(one, 'skipped', 'not run: a case failed before, and that was to be the end')
+    ? notRun(one, 'skipped', 'not run: a case failed before, and --fail-fast ends the run then')
     : notRun(one, 'error', 'not run: the lab or cluster failed several times in a row before');
 }
 
@@ -109,12 +109,12 @@ async function work(
   }
 }
 
-/** Of all labs of a process: two cases that measure at once, or four rolling updates. */
+/** Places of all labs of a process: enough for two measuring cases at once, or four rolling updates. */
 export const placesForMeasuring = 4;
 
 /**
- * Those written as programs look at times, and at what is lost under load. A rolling update waits most of its time, and its limits are
- * those of pods, not of a busy machine.
+ * Sequences measure times and losses under load. A rolling update waits most of its time, and its limits depend on pods, not on a busy
+ * machine.
  */
 function placesFor({ cases }: Unit): number {
   if (!cases.some(({ kind }) => kind === 'sequence')) return 0;

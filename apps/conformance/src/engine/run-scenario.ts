@@ -26,7 +26,7 @@ type FlowStep = Extract<ScenarioStep, { readonly kind: 'flow' }>;
 type HealthStep = Extract<ScenarioStep, { readonly kind: 'healthCheck' }>;
 type LookStep = FlowStep | HealthStep;
 
-/** Where a scenario runs, and who takes down what it shows. */
+/** Environment of a scenario's run, and recorder of its results. */
 export interface ScenarioRun {
   readonly bed: Bed;
   readonly record: CaseRecorder;
@@ -38,7 +38,7 @@ export interface ScenarioRun {
   readonly traced: () => Promise<unknown>;
 }
 
-/** For a wrong answer that a moment later is right, where a proxy may follow its own rules a moment later. */
+/** A wrong answer that turns right within this time does not count, in milliseconds: proxies may apply changes with a delay. */
 const settleTime = 1000;
 
 /** Whether a scenario only looks: no step changes anything. */
@@ -163,7 +163,7 @@ function idOf(scenario: Scenario, step: ScenarioStep): string {
   return checkIdOf(scenario, step) ?? `line ${step.line}`;
 }
 
-/** A flow that goes on follows a change a moment later: a wrong answer counts when it stays. */
+/** Waits until a continuing flow follows a change: a wrong answer only counts when it persists. */
 async function untilMoved(
   { expect }: ScenarioFlow,
   { attempts }: Pick<Dial, 'attempts'>,
@@ -176,7 +176,7 @@ async function untilMoved(
   }
 }
 
-/** The server follows the kernel, a moment later: a wrong answer counts when it stays. */
+/** Checks a health check. A wrong answer only counts when it persists: the server is updated after the kernel. */
 async function healthCheck(scenario: Scenario, step: HealthStep, bed: Bed, signal: AbortSignal): Promise<Looked> {
   const { check } = step;
   const expected = healthText(check);
@@ -206,7 +206,7 @@ async function restart(
   const flow = flowBeside(scenario, index);
   const stopping = new AbortController();
   const probing = probeUntil(stopping.signal, scenario, { flow, bed }, signal);
-  probing.catch(() => undefined); // told below, when the proxy has started
+  probing.catch(() => undefined); // awaited below, when the proxy has started
   try {
     await proxy.kill();
     await proxy.start();

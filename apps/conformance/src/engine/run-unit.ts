@@ -22,7 +22,7 @@ const packetsAtOnce = 160;
 /** A case that takes longer has got stuck. */
 const longest = 15 * 60_000;
 
-/** What a unit tells while it runs. */
+/** Progress of a running unit. */
 export interface UnitEvents {
   started(id: string): void;
   progress(id: string, text: string): void;
@@ -54,13 +54,13 @@ export async function runUnit(
   return Promise.all(attempts.map((attempt) => attempt.result()));
 }
 
-/** A proxy that ended by itself is at fault, whatever the packets showed, also when it ended after the last of them. */
+/** A proxy that ended without being stopped is at fault, independent of the packets, even if it ended after the last of them. */
 async function noteOwnEnd(attempts: readonly Attempt[], bed: Bed): Promise<void> {
   const end = await bed.proxy?.ownEnd();
   if (end !== undefined) for (const attempt of attempts) attempt.noteOwnEnd(end);
 }
 
-/** All together; what cannot be put into the cluster together by halves. Rejects when nothing can be said of those that are not over. */
+/** Runs all cases together, or by halves if the cluster does not take them together. Rejects if the remaining cases have no result. */
 async function runBatch(attempts: readonly Attempt[], bed: Bed, signal: AbortSignal): Promise<void> {
   const scenarios = attempts.flatMap(({ scenario }) => scenario ?? []);
   const [first] = scenarios;
@@ -75,7 +75,7 @@ async function runBatch(attempts: readonly Attempt[], bed: Bed, signal: AbortSig
       attempts[0]?.fail(error);
       return noteOwnEnd(attempts, bed);
     }
-    // The API server does not take all of them, or the proxy cannot bear one: which, smaller batches show.
+    // The API server refuses one of them, or the proxy ends because of one: smaller batches show which.
     const half = Math.ceil(attempts.length / 2);
     await runBatch(attempts.slice(0, half), bed, signal);
     return runBatch(attempts.slice(half), bed, signal);
@@ -122,7 +122,7 @@ class Attempt {
     this.#error = error;
   }
 
-  /** The proxy did not live through it: that is known of the proxy, whatever else could not be seen. */
+  /** Records that the proxy ended on its own: a failed check, even if nothing else could be checked. */
   noteOwnEnd({ observed, log }: OwnEnd): void {
     this.#end ??= systemClock.monotonic();
     const what = 'the proxy runs until it is stopped';
@@ -144,7 +144,7 @@ class Attempt {
     this.#end = systemClock.monotonic();
   }
 
-  /** What goes wrong with one case is nothing to the others. */
+  /** Keeps an error of one case from the others of its batch. */
   async lookInBatch(shared: Pick<ScenarioRun, 'gate' | 'pace'>, signal: AbortSignal): Promise<void> {
     const { scenario } = this;
     if (scenario === undefined) return;
@@ -192,7 +192,7 @@ class Attempt {
   }
 }
 
-/** A scenario that the oracle reads otherwise than its file says is a fault of ours, and nothing is known of the proxy. */
+/** Throws if the oracle contradicts the scenario's file: that is our error, and says nothing about the proxy. */
 function checkOracle(scenario: Scenario): void {
   const wrong = runOnTable(scenario).steps.find(({ isAsExpected }) => !isAsExpected);
   if (wrong === undefined) return;

@@ -4,14 +4,14 @@ import { healthText, type Scenario, type ScenarioHealthCheck } from '@switchyard
 import { servicesOf } from '../cases/scenario-parts.ts';
 import type { Seen } from '../model/bed.ts';
 
-/** Who answered, and what it saw of the sender. */
+/** The flow's sender, and the endpoints that may answer. */
 export interface AnswerContext {
   readonly addressesByEcho: ReadonlyMap<string, readonly IpAddress[]>;
   /** Same family as the flow. */
   readonly isOfFamily: (address: IpAddress) => boolean;
   readonly source: string;
   readonly sender: IpAddress | undefined;
-  /** node1's own address: what masquerading means. */
+  /** node1's own address, which masqueraded packets have. */
   readonly masqueradeAddress: string;
 }
 
@@ -29,13 +29,13 @@ export function seenOf(result: ProbeResult, context: AnswerContext): Seen {
   return { kind: 'endpoint', address, port, isMasqueraded, isSender: address === context.sender };
 }
 
-/** What it means that no endpoint answered. */
+/** Result of a probe that no endpoint answered. */
 export function seenOfSilence(result: Exclude<ProbeResult, { readonly status: 'answered' }>): Seen {
   switch (result.status) {
     case 'refused':
     case 'timeout':
       return { kind: result.status };
-    // What a socket's own kernel drops it cannot be silent about.
+    // The sender's own kernel reports its drop to the socket; on the wire it is silence.
     case 'dropped':
       return { kind: 'timeout' };
     case 'unreachable':
@@ -54,14 +54,14 @@ export function healthPortOf(scenario: Scenario, name: string): number {
   return port;
 }
 
-/** What a health check's HTTP answer means, as `healthText` says it. */
+/** Result of a health check's HTTP answer, in the words of `healthText`. */
 export function healthSeen(result: ProbeResult, check: ScenarioHealthCheck): string {
   if (result.status === 'refused') return healthText({ status: 'closed', localEndpoints: undefined });
   if (result.status !== 'answered') return result.status;
   const { httpStatus: status, body } = result;
   if (status !== 200 && status !== 503) return `status ${status}`;
   const answer = tryParse(body);
-  if (answer === undefined) return `status ${status} with a body that is no health check's`;
+  if (answer === undefined) return `status ${status} with a body that is not that of a health check`;
   const key = `${answer.service.namespace}/${answer.service.name}`;
   if (key !== check.service) return `an answer for ${key}`;
   return healthText({ status, localEndpoints: check.localEndpoints === undefined ? undefined : answer.localEndpoints });

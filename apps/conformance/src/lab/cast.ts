@@ -4,9 +4,9 @@ import { flowsOf, servicesOf } from '../cases/scenario-parts.ts';
 import { sequencePods } from '../cases/sequence-pods.ts';
 import type { ConformanceCase } from '../model/case.ts';
 
-/** A pod, or a node, that plays an endpoint: an echo server on every port any case wants of it. */
+/** A pod, or a node, that stands for an endpoint: an echo server on every port that cases need. */
 export interface Player {
-  /** As its echo server says it. */
+  /** Name in the answers of its echo server. */
   readonly name: string;
   /** `node1` or `node2`. */
   readonly node: string;
@@ -17,10 +17,10 @@ export interface Player {
   readonly hasSctp: boolean;
 }
 
-/** Who must be there for some cases. */
+/** Endpoints and addresses that some cases need. */
 export interface Cast {
   readonly players: readonly Player[];
-  /** Addresses of Services that are to be node1's own as well. */
+  /** Addresses of Services that node1 also has itself. */
   readonly ownAddresses: ReadonlySet<IpAddress>;
 }
 

@@ -73,7 +73,7 @@ describe('ClusterFeed', () => {
     expect(await services()).toEqual(['shop/cart 10.96.0.10', 'shop/empty 10.96.0.11']);
   });
 
-  test('what the API server would not allow is stored all the same, and told', async () => {
+  test('objects that the API server would refuse are stored, and reported', async () => {
     await feed.put([first(scenario('etp-leftover'))], signal);
     const [leftover] = (await api.list(apiResources.services, {}, signal)).items;
     expect(leftover?.spec).toMatchObject({ type: 'ClusterIP', externalTrafficPolicy: 'Local' });
@@ -108,7 +108,7 @@ describe('ClusterFeed', () => {
     expect(await ports(), 'the same as before').toEqual([32_201]);
   });
 
-  test('Nodes have all families, whatever the scenario is about, and the address that a step gave', async () => {
+  test('Nodes have all families, independent of the scenario, and the address that a step gave', async () => {
     const one = scenario('cluster-ip', 'IPv6');
     const step = { kind: 'nodeAddress', address: 'fd00:172:18::200', line: 1 } as never;
     await feed.put([{ scenario: one, state: nextState(firstState(one), step) }], signal);

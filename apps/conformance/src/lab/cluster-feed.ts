@@ -5,12 +5,12 @@ import type { ScenarioMoment } from '../model/bed.ts';
 
 type Key = string;
 
-/** Where no case has a port. */
+/** A range of ports that no case uses. */
 const [firstHealthPort, healthPorts] = [32_200, 500];
 
 /**
- * What the lab's API server holds of the cases, and how it comes to hold something else: by the difference. First what goes, then
- * Nodes, then Services, then EndpointSlices, so that whoever sees the last slice can see all the rest.
+ * Objects of the cases in the lab's API server. Changes are written as differences: first removals, then Nodes, then Services, then
+ * EndpointSlices, so that a client that sees the last slice can see all the rest.
  */
 export class ClusterFeed {
   readonly #writes: DirectWrites;
@@ -18,7 +18,7 @@ export class ClusterFeed {
   /** Kept up to date write by write: after a `put` that was cut short the next one still finds all that is there. */
   readonly #held = new Map<Key, { readonly object: ClusterObject; readonly text: string }>();
   #refusals: readonly string[] = [];
-  /** Of Services that must have one and were given none. */
+  /** Health check ports of Services that need one and name none. */
   readonly #healthPorts = new Map<Key, number>();
 
   constructor(server: ApiServer, families: readonly IpFamily[]) {
@@ -26,7 +26,7 @@ export class ClusterFeed {
     this.#families = families;
   }
 
-  /** What the API server said of objects that it holds now though its rules are against them; one line each. */
+  /** Validation errors of objects that were stored past the API server's rules; one line each. */
   get refusals(): readonly string[] {
     return this.#refusals;
   }
@@ -51,7 +51,7 @@ export class ClusterFeed {
       const changed = [...wanted].filter(
         ([key, { object, text }]) => object.kind === kind && this.#held.get(key)?.text !== text,
       );
-      // These two have a watch of their own: whoever sees a Service written after them must have had the time to see them.
+      // Nodes and ServiceCIDRs have watches of their own: give the proxy time to see them before the Services.
       if (kind === 'Service' && hasNodeChange) await systemClock.sleep(millis(30), signal);
       for (const [key, one] of changed) {
         const { object } = one;
@@ -72,7 +72,7 @@ export class ClusterFeed {
     return port;
   }
 
-  /** One more object that is no case's. */
+  /** Writes an object of the runner itself. Throws `HostError` if the API server refuses it. */
   putOwn(object: ClusterObject): void {
     const refusal = this.#writes.put(object);
     if (refusal !== undefined) {
@@ -84,7 +84,7 @@ export class ClusterFeed {
   }
 }
 
-/** All objects of some states. Nodes are those of the whole cluster: with every family it has, whatever a scenario speaks of. */
+/** All objects of some states. Nodes have every family of the cluster, independent of the scenarios. */
 function objectsOf(
   moments: readonly ScenarioMoment[],
   { families, healthPort }: { readonly families: readonly IpFamily[]; readonly healthPort: (key: Key) => number },
@@ -95,12 +95,12 @@ function objectsOf(
   );
   const keys = new Set(objects.map(keyOf));
   if (keys.size < objects.length) {
-    throw new HostError('conformance.feed', 'cases that were to be put together name the same objects');
+    throw new HostError('conformance.feed', 'cases of one batch name the same objects');
   }
   return [...nodesOf(moments, families), ...objects.map((object) => completed(object, healthPort))];
 }
 
-/** The bootstrapped one: the lab has it, with the ranges of the plan. */
+/** The bootstrapped ServiceCIDR, which the lab has with the ranges of the plan. */
 function isDefault(metadata: ClusterObject['metadata']): boolean {
   return metadata.name === 'kubernetes';
 }
@@ -108,17 +108,14 @@ function isDefault(metadata: ClusterObject['metadata']): boolean {
 function nodesOf(moments: readonly ScenarioMoment[], families: readonly IpFamily[]): readonly ClusterObject[] {
   const zones = new Set(moments.map(({ scenario }) => scenario.zone));
   if (zones.size > 1) {
-    throw new HostError(
-      'conformance.feed',
-      `cases that were to be put together want node1 in ${[...zones].join(' and ')}`,
-    );
+    throw new HostError('conformance.feed', `cases of one batch want node1 in ${[...zones].join(' and ')}`);
   }
   const [zone = 'zone-a'] = zones;
   const changed = moments.flatMap(({ state }) => state.nodeAddress ?? []);
   return nodeObjects(families, zone, changed);
 }
 
-/** With what an API server would choose by chance, so that every run is the same. */
+/** Adds values that an API server would choose at random, so that every run is the same. */
 function completed(object: ClusterObject, healthPort: (key: Key) => number): ClusterObject {
   if (object.kind !== 'Service') return object;
   const { spec = {} } = object;

@@ -5,8 +5,8 @@ import { setPriority } from 'node:os';
 const first = -20;
 
 /**
- * Lets a process that was just started, and all it starts, go before whatever else wants this machine's processors, so that a
- * measured time is its own. Where a machine does not allow it the time is only less steady.
+ * Gives a process that was just started, and its children, the highest priority on this machine, so that a measured time does not
+ * depend on other work. If that is not allowed, the time only varies more.
  */
 export function goFirst(pid: number): void {
   attempt(() => setPriority(pid, first));

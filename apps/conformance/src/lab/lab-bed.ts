@@ -22,9 +22,9 @@ import { Marker, markerPort } from './marker.ts';
 import type { ProxyProgram } from './proxy-program.ts';
 import { Stage } from './stage.ts';
 
-/** What to build, and for what. */
+/** Settings of a lab environment. */
 export interface LabBedOptions {
-  /** Of the lab: [a-z0-9]{1,8}, and nobody else's. */
+  /** Name of the lab: [a-z0-9]{1,8}, unique on this machine. */
   readonly name: string;
   readonly cell: FamilyCell;
   readonly program: ProxyProgram;
@@ -34,7 +34,7 @@ export interface LabBedOptions {
   readonly onProgress?: (text: string) => void;
 }
 
-/** Pods of workloads live ten times as fast as their manifests say. */
+/** Durations in pods' manifests are divided by ten. */
 const workloadTimeScale = 0.1;
 
 const abilities: readonly Ability[] = [
@@ -51,7 +51,7 @@ const abilities: readonly Ability[] = [
   'rawPackets',
 ];
 
-/** Who answers the marker. */
+/** Endpoint behind the marker. */
 const markerPlayer: Player = {
   name: 'marker',
   node: 'node2',
@@ -62,7 +62,7 @@ const markerPlayer: Player = {
 
 /**
  * Builds a lab with an API server and controllers, the endpoints and senders that the cases need, and no proxy yet: `reset` starts
- * it. What was built is taken down again when a step fails or `signal` aborts; later `signal` has no meaning.
+ * it. What was built is taken down again when a step fails or `signal` aborts; later `signal` has no effect.
  */
 export async function openLabBed(options: LabBedOptions, signal: AbortSignal): Promise<Bed> {
   const families = familiesOfCell(options.cell);
@@ -110,7 +110,7 @@ class LabBed implements Bed {
   readonly proxy: LabProxy;
   readonly lab: Lab;
   readonly cluster: LabCluster;
-  /** Everything, in the order of construction; set by whoever built it. */
+  /** All parts in the order of construction; `openLabBed` sets it. */
   owned: AsyncDisposableStack | undefined;
   readonly #program: ProxyProgram;
   readonly #stage: Stage;

@@ -5,7 +5,7 @@ import type { AskingSocket, Dial, Seen } from '../model/bed.ts';
 import { type AnswerContext, seenOf } from './answers.ts';
 import type { Stage } from './stage.ts';
 
-/** Attempts that are awaited follow each other so fast that none may take its time. */
+/** Timeout of one attempt while waiting for an answer, in milliseconds. Short, so that attempts follow quickly. */
 const awaitedTimeout = 100;
 
 /** A flow that is ready to be sent in a lab. */
@@ -42,7 +42,7 @@ function dialOf({ flow, host, source, prober, context, stage }: DialPlace): Dial
   };
   const askingSocket = async (isUnconnected: boolean): Promise<AskingSocket> => {
     if (flow.protocol !== 'UDP') {
-      throw new UsageError('conformance.dial', 'only a UDP socket can ask again and again');
+      throw new UsageError('conformance.dial', 'only a UDP socket can send several requests');
     }
     const sourcePort = flow.sourcePort ?? freshPort(host);
     const socket = await prober.connectUdp({ protocol: 'udp', ...request, sourcePort, isUnconnected });

@@ -9,10 +9,10 @@ import type { Marker } from './marker.ts';
 import type { ProxyProgram } from './proxy-program.ts';
 import { proxyConfigFile, proxyFlags, type ProxySettings } from './proxy-settings.ts';
 
-/** How long a proxy may take until it has what was written. kube-proxy's own start takes about a second. */
+/** Longest time for a proxy to apply what was written, in milliseconds. The start of kube-proxy takes about a second. */
 const patience = 30_000;
 
-/** What the proxy of a lab node is run with. */
+/** Settings of the proxy of a lab node. */
 export interface LabProxyOptions {
   readonly program: ProxyProgram;
   readonly node: LabNode;
@@ -41,7 +41,7 @@ export class LabProxy implements ProxyControl, AsyncDisposable {
     return this.#process !== undefined && this.#end === undefined;
   }
 
-  /** Makes it run with these settings; one that does already goes on. Does not wait until it has settled. */
+  /** Makes the proxy run with these settings; keeps one that already does. Does not wait until it has settled. */
   async runWith(agent: ScenarioAgent): Promise<void> {
     const isSame = JSON.stringify(agent) === JSON.stringify(this.#agent);
     if (isSame && this.isRunning) return;
@@ -75,10 +75,10 @@ export class LabProxy implements ProxyControl, AsyncDisposable {
     );
     this.starts += 1;
     this.#end = undefined;
-    const at = Number(process.hrtime.bigint()) / 1e6; // the clock that probers tell, unlike the process's own
+    const at = Number(process.hrtime.bigint()) / 1e6; // the clock of probers, unlike this process's own
     const started = node.spawn(file, args, {
       logName: 'proxy',
-      env: { XTABLES_LOCKFILE: `${folder}/.xtables.lock` }, // others on this machine are not waited for
+      env: { XTABLES_LOCKFILE: `${folder}/.xtables.lock` }, // does not wait for other users of iptables on this machine
     });
     if (isTimed) goFirst(started.pid);
     this.#process = started;
@@ -88,7 +88,7 @@ export class LabProxy implements ProxyControl, AsyncDisposable {
     return millis(at);
   }
 
-  /** A marker that is written now and answers shows that all before has been seen. */
+  /** Writes a marker and waits for its answer, which shows that the proxy has seen everything before. */
   async settled(signal: AbortSignal): Promise<void> {
     const { program, marker } = this.#options;
     const rounds = markerRounds(program.about.dataplane);
@@ -123,7 +123,7 @@ export class LabProxy implements ProxyControl, AsyncDisposable {
     return text.trim().split('\n').slice(-lines).join('\n');
   }
 
-  /** A program in Go writes pages of stacks after the line that says why it ends. */
+  /** The lines of the log that say why it ended. A Go program writes pages of stacks after them. */
   async #whyText(): Promise<string> {
     const lines = (await this.logTail(2000)).split('\n');
     const fatal = lines.findLastIndex((line) => /^(F\d{4} |panic: |fatal error: |Error: |error: )/.test(line));
@@ -150,7 +150,7 @@ export class LabProxy implements ProxyControl, AsyncDisposable {
       await this.#options.marker.answered(AbortSignal.any([signal, over.signal, timeout]));
     } catch (cause) {
       if (signal.aborted) throw signal.reason;
-      if (!over.signal.aborted && !timeout.aborted) throw cause; // who asks for the marker has ended
+      if (!over.signal.aborted && !timeout.aborted) throw cause; // the prober of the marker has ended
       const what = over.signal.aborted
         ? messageOf(over.signal.reason)
         : `does not show by packets, within ${patience / 1000} s, that it has what was written`;

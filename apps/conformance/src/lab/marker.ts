@@ -8,11 +8,11 @@ const addresses: Readonly<Record<IpFamily, IpAddress>> = {
   IPv4: parseIp('10.96.254.254'),
   IPv6: parseIp('fd00:10:96::fefe'),
 };
-/** Of the echo server behind it, which is the client pod's own node's and no case's. */
+/** Port of the echo server behind the marker; no case uses it. */
 export const markerPort = 9100;
 const [firstPort, lastPort] = [10_000, 60_000];
 
-/** Where the marker's packets go. */
+/** Inputs of the marker. */
 export interface MarkerPlace {
   readonly stage: Stage;
   readonly feed: ClusterFeed;
@@ -22,9 +22,9 @@ export interface MarkerPlace {
 }
 
 /**
- * A Service of our own, by which packets show that the proxy has all that was written before. Each time it gets another port and
- * another port name, in the Service and in its slices: it answers there only for a proxy that has seen both, and so, as each
- * watch is in order, everything that was written to Services and slices before.
+ * A Service of the runner whose answers show that the proxy has applied everything written before. Each time it gets another port and
+ * port name, in the Service and in its slices. It only answers there once the proxy has seen both, and so, as each watch is in order,
+ * everything written to Services and slices before.
  */
 export class Marker {
   readonly #place: MarkerPlace;
@@ -40,7 +40,7 @@ export class Marker {
     for (const object of this.#objects()) this.#place.feed.putOwn(object);
   }
 
-  /** Resolves when the last one answers in every family. Rejects with `signal.reason`, and when who asks for it has ended; never by itself. */
+  /** Resolves when the last marker answers in every family. Rejects with `signal.reason`, or if the prober has ended; has no timeout. */
   async answered(signal: AbortSignal): Promise<void> {
     await Promise.all(this.#place.families.map((family) => this.#answers(family, signal)));
   }
@@ -50,8 +50,7 @@ export class Marker {
   }
 
   /**
-   * Attempts overlap, each from a port of its own: one that is dropped says so only after a second and a half, and must not keep
-   * the next from being made.
+   * Attempts overlap, each from its own port: a dropped attempt takes a second and a half, and must not delay the next one.
    */
   async #answers(family: IpFamily, signal: AbortSignal): Promise<void> {
     const { stage } = this.#place;
@@ -68,7 +67,7 @@ export class Marker {
     for (let pause = 6; !answer.signal.aborted; pause = Math.min(pause * 1.3, 50)) {
       signal.throwIfAborted();
       attempt().catch((error: unknown) => {
-        broken = error; // the prober has ended: nothing is known of the proxy
+        broken = error; // the prober has ended, which says nothing about the proxy
         answer.abort();
       });
       await systemClock.sleep(millis(pause), either).catch(() => undefined);

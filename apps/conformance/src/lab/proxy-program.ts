@@ -6,7 +6,7 @@ import { type Lab, type LabNode, proxyModeFlags } from '@switchyard/lab';
 import { type DataplaneName, dataplaneNamed, type ScenarioAgent } from '@switchyard/scenarios';
 import type { ProxyUnderTest } from '../model/report-file.ts';
 
-/** What a proxy's command line is made from. */
+/** Inputs for a proxy's command line. */
 export interface ProxyPlace {
   readonly node: LabNode;
   readonly kubeconfig: string;
@@ -19,9 +19,9 @@ export interface ProxyPlace {
 /** A proxy that can be started in a lab node. */
 export interface ProxyProgram {
   readonly about: ProxyUnderTest;
-  /** Why it cannot run with these settings; undefined: it can. */
+  /** Reason why it cannot run with these settings; undefined: it can. */
   lacks(agent: ScenarioAgent): string | undefined;
-  /** Why it cannot run in this lab, in words; undefined: it can. */
+  /** Reason why it cannot run in this lab; undefined: it can. */
   obstacle(lab: Lab): string | undefined;
   command(place: ProxyPlace, agent: ScenarioAgent): readonly [string, ...string[]];
 }
@@ -75,7 +75,7 @@ export async function ownProxy(name: BackendName): Promise<ProxyProgram> {
   };
 }
 
-/** What `--proxy-cmd` and its companions say. */
+/** Values of `--proxy-cmd`, `--proxy-name` and `--mode`. */
 export interface ForeignOptions {
   readonly command: string;
   /** Undefined: the base name of the command's program. */
@@ -83,7 +83,7 @@ export interface ForeignOptions {
   readonly dataplane: DataplaneName;
 }
 
-/** What `--proxy-cmd` may have in braces. */
+/** Words that `--proxy-cmd` may have in braces. */
 const placeholders = ['kubeconfig', 'config', 'flags', 'node', 'mode'] as const;
 type Placeholder = (typeof placeholders)[number];
 /** A word in braces; what is `${word}` is the shell's. */

@@ -67,7 +67,7 @@ describe('proxyFlags', () => {
     expect(added(more)).toEqual(flags);
   });
 
-  test('a proxy that cannot tell pods gets no CIDR', () => {
+  test('a proxy that cannot detect pods gets no CIDR', () => {
     expect(proxyFlags(settings({ detectLocal: { kind: 'none' } })).join(' ')).not.toContain('10.244');
   });
 

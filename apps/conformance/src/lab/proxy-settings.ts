@@ -7,7 +7,7 @@ import {
   type ScenarioAgent,
 } from '@switchyard/scenarios';
 
-/** What a proxy is started with, beyond what only one proxy knows. */
+/** Settings that every proxy understands. */
 export interface ProxySettings {
   readonly agent: ScenarioAgent;
   readonly mode: DataplaneName;
@@ -16,14 +16,14 @@ export interface ProxySettings {
   readonly node: string;
 }
 
-/** As kube-proxy's flags. Nothing is said that is the default anyway, for older proxies do not know all of them. */
+/** Settings as kube-proxy's flags. Defaults are left out, because older proxies do not know all flags. */
 export function proxyFlags(settings: ProxySettings): readonly string[] {
   const { agent, mode, families, kubeconfig, node } = settings;
   return [
     `--kubeconfig=${kubeconfig}`,
     `--hostname-override=${node}`,
     `--proxy-mode=${mode}`,
-    '--conntrack-max-per-core=0', // it is the whole machine's
+    '--conntrack-max-per-core=0', // the table is shared by the whole machine
     '--conntrack-min=0',
     '--oom-score-adj=0',
     `--healthz-bind-address=${anyAddress(families)}:10256`,

@@ -12,20 +12,20 @@ export interface LabRun {
   readonly program: ProxyProgram;
   readonly cell: FamilyCell;
   readonly cases: readonly ConformanceCase[];
-  /** That share the cases. */
+  /** Number of labs that share the cases. */
   readonly labs: number;
 }
 
-/** What to run, and how much side by side. */
+/** Runs, and how many labs run side by side. */
 export interface LabRunsOptions {
   readonly runs: readonly LabRun[];
-  /** Of lab names; two letters follow. At most six of a-z and 0-9. */
+  /** Prefix of lab names, before two letters. At most six of a-z and 0-9. */
   readonly labName: string;
-  /** Labs that stand at the same time. */
+  /** Number of labs at the same time. */
   readonly jobs: number;
   readonly seed: number;
   readonly rounds: number;
-  /** No further case is begun after the first that fails. */
+  /** Starts no further case after the first failure. */
   readonly isFailFast: boolean;
   readonly onProgress: OnProgress;
 }

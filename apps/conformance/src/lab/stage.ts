@@ -21,8 +21,8 @@ import { clientPodAddresses, clientPodBridge, type ScenarioFlow, secondNodeAddre
 import { type Cast, needsRoute, type Player } from './cast.ts';
 
 /**
- * Who sends and who answers in a lab: an echo server at every address that is an endpoint of any case, on all its ports, and
- * probers where flows come from: the client outside, node1, a pod of node1 that is nobody's endpoint, and endpoints.
+ * Senders and endpoints of a lab. Every address that is an endpoint of any case has an echo server on all its ports. Probers run at the
+ * sources of flows: the client outside, node1, a pod of node1 that is never an endpoint, and endpoints.
  */
 export class Stage {
   readonly #lab: Lab;
@@ -51,31 +51,32 @@ export class Stage {
     return stage;
   }
 
-  /** The pod of node1 that is nobody's endpoint. */
+  /** The pod of node1 that is never an endpoint. */
   get clientPod(): LabPod {
     if (this.#clientPod === undefined) throw new HostError('conformance.lab', 'the lab has no client pod yet');
     return this.#clientPod;
   }
 
-  /** Where a flow starts, and the address it is sent from. */
+  /** Host and source address of a flow. */
   senderOf(flow: ScenarioFlow): { readonly host: LabHost; readonly source: string } {
     const family = ipFamilyOf(flow.to);
     const host = this.#senderHost(flow);
     if (flow.isFromItself || flow.to === '127.0.0.1' || flow.to === '::1') return { host, source: flow.to };
-    // What leaves from node1's second address shows whether it was masqueraded, because that means the first.
+    // Masquerading uses node1's first address, so packets from the second one show whether it happened.
     return { host, source: flow.from === 'node' ? secondNodeAddresses[family] : (host.addresses[family] ?? '') };
   }
 
   /** The name that the echo server at this address gives. */
   echoAt(address: IpAddress): string {
     const found = [...this.addressesByEcho].find(([, addresses]) => addresses.includes(address));
-    if (found === undefined) throw new HostError('conformance.cast', `nobody in the lab answers at ${address}`);
+    if (found === undefined)
+      throw new HostError('conformance.cast', `no echo server of the lab has the address ${address}`);
     return found[0];
   }
 
   /**
-   * One at a time for each key. SCTP senders are raw sockets, which get the ICMP errors of all others with the same two addresses,
-   * whatever the port.
+   * Runs work one at a time for each key. SCTP senders are raw sockets, which get the ICMP errors of all others with the same two
+   * addresses, independent of the port.
    */
   async alone<T>(key: string, work: () => Promise<T>): Promise<T> {
     const before = this.#turns.get(key) ?? Promise.resolve();
@@ -89,7 +90,7 @@ export class Stage {
     if (known !== undefined) return known;
     const prober = createProber(host, signal);
     this.#probers.set(host, prober);
-    prober.catch(() => this.#probers.delete(host)); // told to whoever asked; the next may be luckier
+    prober.catch(() => this.#probers.delete(host)); // the caller gets the error; the next call tries again
     return prober;
   }
 
@@ -107,13 +108,13 @@ export class Stage {
     }
     const host = this.#hostsByAddress.get(flow.fromEndpoint);
     if (host === undefined) {
-      throw new HostError('conformance.cast', `nobody in the lab can send from ${flow.fromEndpoint}`);
+      throw new HostError('conformance.cast', `no host of the lab has the sender's address ${flow.fromEndpoint}`);
     }
     return host;
   }
 
   async #addPlayer(player: Player, signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted(); // there may be fifty
+    signal.throwIfAborted(); // there may be fifty endpoints
     const { name, addresses, ports } = player;
     const node = this.#lab.nodes.find((one) => one.name === player.node);
     if (node === undefined) throw new HostError('conformance.cast', `the lab has no ${player.node} for ${name}`);
@@ -141,7 +142,7 @@ export class Stage {
     await Promise.all(hosts.map((host) => this.proberIn(host, signal)));
   }
 
-  /** Servers start at their own pace. */
+  /** Waits until all echo servers answer. */
   async #playersAnswer(players: readonly Player[], signal: AbortSignal): Promise<void> {
     const prober = await this.proberIn(this.clientPod, signal);
     const until = systemClock.monotonic() + 30_000;
@@ -172,7 +173,7 @@ async function addBehindOthers(node: LabNode, address: string): Promise<void> {
   throw new HostError('conformance.lab', `cannot add ${address} to ${node.name}: ${added.stderr.trim()}`);
 }
 
-/** As with a bridge plug-in: what the pod sends comes in by the bridge, not by the pod's own cable. */
+/** As with a bridge plug-in: the pod's packets come in by the bridge, not by the pod's own veth. */
 async function putBehindBridge({ node, addresses }: LabPod): Promise<void> {
   const families = ipFamilies.filter((family) => addresses[family] !== undefined);
   const [first] = families;

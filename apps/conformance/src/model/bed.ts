@@ -30,10 +30,10 @@ export type Seen =
   /** RST or ICMP port unreachable. */
   | { readonly kind: 'refused' }
   | { readonly kind: 'timeout' }
-  /** What fits no expectation, in words. */
+  /** A result that fits no expectation, in words. */
   | { readonly kind: 'other'; readonly text: string };
 
-/** How an endpoint's first answer was waited for. Times are CLOCK_MONOTONIC, shared by all processes of a machine. */
+/** Result of waiting for an endpoint's first answer. Times are CLOCK_MONOTONIC, which all processes of a machine share. */
 export interface FirstAnswer {
   /** Undefined: it never answered in time. */
   readonly at: Millis | undefined;
@@ -41,7 +41,7 @@ export interface FirstAnswer {
   readonly last: Seen;
 }
 
-/** A UDP socket of a sender, which asks again and again. */
+/** A UDP socket of a sender for several requests. */
 export interface AskingSocket {
   ask(): Promise<Seen>;
   close(): Promise<void>;
@@ -54,11 +54,11 @@ export interface Dial {
   /** Opens a TCP connection and keeps it. Needs `holdConnections`; TCP only. `connection` is undefined unless an endpoint answered. */
   hold(): Promise<{ readonly seen: Seen; readonly connection: ProbeConnection | undefined }>;
   /**
-   * A UDP socket that is connected once and asks again and again. Needs `holdSockets`, and is undefined on a bed that cannot; UDP
-   * only. One that its kernel took away says so each time.
+   * A UDP socket that is connected once and sends several requests. Needs `holdSockets`, and is undefined on an environment without it;
+   * UDP only. If the kernel destroys the socket, each request reports that.
    */
   readonly connected?: () => Promise<AskingSocket>;
-  /** The same with a socket that names the address with each datagram, and hears nobody else: a refusal may be silence to it. */
+  /** Like `connected`, but the socket names the address with each datagram and ignores other senders: a refusal may look like silence. */
   readonly unconnected?: () => Promise<AskingSocket>;
   /** Open loop: a new connection and an HTTP GET per request. Needs `load`; TCP only. */
   load(options: Omit<LoadOptions, 'url'>): LoadRun;
@@ -69,13 +69,13 @@ export interface Dial {
 /** How to start a proxy. */
 export interface StartOptions {
   /**
-   * Its start is measured: as long as it runs it goes before whatever else wants the machine's processors, so that the time is its own
-   * and a busy machine gives the same verdict as an idle one. Default false.
+   * The start is measured: the proxy gets the highest priority for its whole life, so that a busy machine gives the same verdict as an
+   * idle one. Default false.
    */
   readonly isTimed?: boolean;
 }
 
-/** A proxy's end that nobody had asked for. */
+/** End of a proxy that was not stopped. */
 export interface OwnEnd {
   /** `has ended with 2`. */
   readonly observed: string;
@@ -101,14 +101,14 @@ export interface ProxyControl {
    * stops those, and leaves in their kernels what they wrote.
    */
   onOtherNodes(): Promise<AsyncDisposable>;
-  /** Undefined: it runs, was stopped or killed, or has never settled in this bed, which is not known to be its fault. */
+  /** Undefined: it runs, was stopped or killed, or has never settled in this environment, which may not be its fault. */
   ownEnd(): Promise<OwnEnd | undefined>;
   /** The end of its log. */
   logTail(lines: number): Promise<string>;
 }
 
 /**
- * Where cases run: a cluster whose node1 has the proxy under test, echo servers that play endpoints, and senders of
+ * The environment of cases: a cluster whose node1 has the proxy under test, echo servers that stand for endpoints, and senders of
  * every source class. One case (or batch) at a time.
  */
 export interface Bed extends AsyncDisposable {
@@ -122,11 +122,11 @@ export interface Bed extends AsyncDisposable {
   readonly lab: Lab | undefined;
   /** The lab's API server and controllers; undefined on a cluster. */
   readonly cluster: LabCluster | undefined;
-  /** Why this bed cannot run a case, beyond what the case's `needs` say; undefined: it can. */
+  /** Reason why this environment cannot run a case, beyond the case's `needs`; undefined: it can. */
   obstacle(one: ConformanceCase): string | undefined;
   /**
-   * Why this bed cannot do one step of a scenario; undefined: it can. Such steps are left out and told with the result; what the others
-   * need is then asked of `can`.
+   * Reason why this environment cannot do one step of a scenario; undefined: it can. Such steps are left out and listed with the result;
+   * the needs of the others are then compared with `can`.
    */
   stepObstacle(scenario: Scenario, step: ScenarioStep): string | undefined;
   /** An empty cluster, and a proxy with these settings that has noticed. */
@@ -142,7 +142,7 @@ export interface Bed extends AsyncDisposable {
    * does not say. A reject that is held back looks like a drop.
    */
   icmpErrorsHeldBack(signal: AbortSignal): Promise<number | undefined>;
-  /** What a healthCheckNodePort answers now, as `healthText` says it. */
+  /** Current answer of a healthCheckNodePort, in the words of `healthText`. */
   health(scenario: Scenario, check: ScenarioHealthCheck, signal: AbortSignal): Promise<string>;
   /**
    * Sends this flow once more with its packet followed through the kernel; one line per station (hook, rule, verdict, conntrack).

@@ -6,7 +6,7 @@ import type { CaseRecorder } from './recorder.ts';
 /** Which families the cluster under test has: one, or both (then Services of one family and of both are tried). */
 export type FamilyCell = 'ipv4' | 'ipv6' | 'dual';
 
-/** What a case needs of the bed beyond putting objects and sending packets. A bed says what it `can`. */
+/** A need of a case beyond writing objects and sending packets. An environment lists its abilities in `can`. */
 export type Ability =
   /** Kill, stop and start the proxy under test. */
   | 'controlProxy'
@@ -30,14 +30,14 @@ export type Ability =
   /** Pods of the case's own, which send packets made by hand. */
   | 'rawPackets';
 
-/** What is known of a case before it runs. */
+/** Description of a case before it runs. */
 export interface CaseInfo {
   /**
    * Stable: `scenario/etp-local/ipv4`, `matrix/nodePort/Local/ready-remote-only/ipv6`, `sequence/agent-down/ipv4`,
    * `rollout/deployment/Local/ipv4`. Lower case but for words of the API; `--case` globs match it, `*` stops at a slash, `**` does not.
    */
   readonly id: string;
-  /** One sentence: what must be so. */
+  /** The requirement, in one sentence. */
   readonly title: string;
   /** The KEP, API field or kube-proxy behaviour it checks, in words with a number or a name. */
   readonly why: string;
@@ -46,7 +46,7 @@ export interface CaseInfo {
   /** In which clusters it can run: those that have this family, or both. */
   readonly families: IpFamily | 'dual';
   readonly needs: readonly Ability[];
-  /** Why it is not for this dataplane, in words; undefined: it is. A skip with this reason. */
+  /** Reason why the case is skipped for this dataplane; undefined: it is not. */
   readonly notFor: string | undefined;
 }
 
@@ -61,19 +61,19 @@ export interface ScenarioCase extends CaseInfo {
   readonly batch: string | undefined;
 }
 
-/** A case written as a program over the bed. */
+/** A case written as a program that controls the environment. */
 export interface SequenceCase extends CaseInfo {
   readonly kind: 'sequence';
-  /** Records checks. Rejects when the bed failed (a lab error), not when the proxy did. */
+  /** Records checks. Rejects when the environment failed (a lab error), not when the proxy did. */
   run(bed: Bed, record: CaseRecorder, signal: AbortSignal): Promise<void>;
 }
 
 /** Something to check of a Service proxy. */
 export type ConformanceCase = ScenarioCase | SequenceCase;
 
-/** What decides which cases there are. */
+/** Inputs that decide which cases exist. */
 export interface CatalogueOptions {
-  /** Whose answers are expected where kube-proxy's modes differ. */
+  /** Dataplane whose answers are expected where kube-proxy's modes differ. */
   readonly dataplane: DataplaneName;
   readonly cell: FamilyCell;
 }

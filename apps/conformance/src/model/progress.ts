@@ -9,23 +9,23 @@ export interface RunName {
   readonly round: number;
 }
 
-/** A run that is to come, with all cases that were chosen, those that will be skipped too. */
+/** A planned run with all chosen cases, including those that will be skipped. */
 export interface PlannedRun {
   readonly run: RunName;
   readonly caseIds: readonly string[];
 }
 
-/** What a run tells while it goes on. A lane is what works on one thing at a time: a lab, or the cluster. */
+/** Progress of a run. A lane is a lab or the cluster, which runs one unit at a time. */
 export type ProgressEvent =
   /** Before everything else, once. */
   | { readonly kind: 'planned'; readonly runs: readonly PlannedRun[] }
   /** Before the first case. */
   | ({ readonly kind: 'runStarted' } & PlannedRun)
-  /** What a lane does beside cases: `building the lab`, `starting the proxy`. */
+  /** Work of a lane other than cases: `building the lab`, `starting the proxy`. */
   | { readonly kind: 'lane'; readonly lane: string; readonly text: string }
   /** Cases of a batch start together. A case that is skipped only ends. */
   | { readonly kind: 'caseStarted'; readonly run: RunName; readonly lane: string; readonly id: string }
-  /** What `CaseRecorder.progress` was told. */
+  /** Text that was passed to `CaseRecorder.progress`. */
   | {
       readonly kind: 'caseProgress';
       readonly run: RunName;

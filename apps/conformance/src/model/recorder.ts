@@ -7,11 +7,11 @@ export interface FlowAt {
   readonly flow: ScenarioFlow;
 }
 
-/** Takes down what a case saw, in order. */
+/** Records the results of a case, in order. */
 export interface CaseRecorder {
   /** The verdict is `expected === observed`, unless `isAsExpected` is given (limits: "under 0.61 s"). */
   check(check: Omit<CheckResult, 'isAsExpected' | 'path'> & { readonly isAsExpected?: boolean }, at?: FlowAt): void;
-  /** A check without a verdict: the reason says what kept it from one. It counts neither as passed nor as failed. */
+  /** Records a check without a verdict, with the reason. It counts neither as passed nor as failed. */
   inconclusive(check: InconclusiveCheck): void;
   /** A rolling update's picture and figures. */
   rollout(timeline: RolloutTimeline): void;

@@ -3,27 +3,27 @@ import type { IpFamily, Millis } from '@switchyard/core';
 import type { LossCause } from '@switchyard/loss';
 import type { FamilyCell } from './case.ts';
 
-/** Where packets were sent. */
+/** Kind of environment of a run. */
 export type Target = 'lab' | 'cluster';
 
-/** What ran on the node under test. */
+/** The proxy on the node under test. */
 export interface ProxyUnderTest {
   /** `nftables`, `iptables-nft`, `ebpf-tc`, ... for ours; `--proxy-name` or the program's base name for others. Column head of the matrix. */
   readonly name: string;
-  /** Whose answers are expected where kube-proxy's modes differ. */
+  /** Dataplane whose answers are expected where kube-proxy's modes differ. */
   readonly dataplane: DataplaneName;
   /** As `--proxy-cmd` gave it, placeholders unfilled; undefined for a cluster's own. */
   readonly command: string | undefined;
 }
 
-/** What one look showed. */
+/** Result of one check. */
 export interface CheckResult {
   /** Stable within its case: `outside/tcp`, `line 23`, `first answer after the start`. `diff` compares checks of equal case and id. */
   readonly id: string;
-  /** What was done: `outside to 198.51.100.7:80/TCP`. */
+  /** Description of the check: `outside to 198.51.100.7:80/TCP`. */
   readonly what: string;
   readonly expected: string;
-  /** Also recorded when it is as expected: `diff` compares proxies by it. */
+  /** Also recorded when it is as expected, because `diff` compares proxies by it. */
   readonly observed: string;
   readonly isAsExpected: boolean;
   readonly because: readonly string[];
@@ -31,13 +31,13 @@ export interface CheckResult {
   readonly path: readonly PathAltitude[];
 }
 
-/** The packet's path at one altitude: 1 by the oracle, 3 by the kernel. One line that says why where it was not followed; empty: nothing is known of it. */
+/** The packet's path at one altitude: 1 by the oracle, 3 by the kernel. One line with the reason if it was not traced; empty: nothing is known. */
 export interface PathAltitude {
   readonly altitude: 'table' | 'lab';
   readonly lines: readonly string[];
 }
 
-/** What became of a case. `error`: the lab or cluster failed, nothing is known of the proxy. */
+/** Status of a case. `error`: the lab or cluster failed, and nothing is known about the proxy. */
 export type CaseStatus = 'passed' | 'failed' | 'skipped' | 'error';
 
 /** A case's result. */
@@ -86,7 +86,7 @@ export interface RolloutTimeline {
   readonly lostByCause: Partial<Readonly<Record<LossCause, number>>>;
   /** Requests as `[scheduledAt, outcome]`, in order. */
   readonly outcomes: readonly (readonly [number, string])[];
-  /** What happened meanwhile: pods, slices, syncs, health checks. */
+  /** Events during the rollout: pods, slices, syncs, health checks. */
   readonly events: readonly { readonly at: number; readonly lane: string; readonly text: string }[];
   /** The experiment's own drawing; undefined: the report draws from the above. */
   readonly svg: string | undefined;

@@ -5,7 +5,7 @@ import { CaseCosts } from './case-costs.ts';
 
 const run = { proxy: 'nftables', cell: 'dual', round: 1 } as const;
 
-/** What happens on which lane, second by second: `+id` starts, `-id` ends. */
+/** Events by lane, second by second: `+id` starts, `-id` ends. */
 function costsAfter(ids: readonly string[], told: readonly (readonly [number, string, string])[]): CaseCosts {
   const costs = new CaseCosts();
   costs.add({ kind: 'runStarted', run, caseIds: ids }, millis(0));

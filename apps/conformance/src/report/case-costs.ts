@@ -10,7 +10,7 @@ interface Due {
   hasEnded: boolean;
 }
 
-/** The first case or two say little of hundreds: 0 to 1 of all that must have ended. */
+/** Share of all cases, 0 to 1, that must have ended before an estimate. */
 const leastKnown = 0.05;
 
 /** How a run is called where several go on: `iptables-nft dual`, with its round from the second on. */
@@ -18,7 +18,7 @@ export function runText({ proxy, cell, round }: RunName): string {
   return `${proxy} ${cell}${round > 1 ? `, round ${round}` : ''}`;
 }
 
-/** What a lane is at, and until when its time has been shared out. */
+/** Running cases of a lane, and the time until which its time has been distributed. */
 interface Lane {
   readonly running: Set<Due>;
   sharedUntil: number;
@@ -86,7 +86,7 @@ function share(lane: Lane, now: number): void {
   lane.sharedUntil = now;
 }
 
-/** Of kinds of which no case has ended, what those that go on have taken, doubled: they are taken to be at their middle. */
+/** Mean cost by kind. For a kind without an ended case: twice the cost of its running ones, which are assumed to be half done. */
 function meansByKind(all: readonly Due[]): ReadonlyMap<string, number> {
   const byKind = Map.groupBy(all, ({ kind }) => kind);
   const means = [...byKind].flatMap(([kind, some]): readonly [string, number][] => {

@@ -25,7 +25,7 @@ function files(over: Readonly<Record<string, string>> = {}) {
   return { io, held, printed };
 }
 
-test('report: several files become one, as many kinds of pages as are asked for', async () => {
+test('report: several files become one, and all requested kinds of pages are written', async () => {
   const { io, held, printed } = files();
   expect(
     await reportCommand(['a.json', 'b.json', '--html', 'all.html', '--junit=all.xml', '--json', 'all.json'], io),
@@ -87,7 +87,7 @@ test.each([reportCommand, diffCommand])('$name --help prints how both are used',
   expect(printed.join('')).toContain('switchyard-conformance diff A.json B.json');
 });
 
-test('a run writes those files that were asked for', async () => {
+test('a run writes the requested files', async () => {
   const { io, held } = files();
   await writeReports(
     aReport(aRun({ cases: [aCase({ checks: [aCheck()] })] })),

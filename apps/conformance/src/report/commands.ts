@@ -21,14 +21,14 @@ export interface ReportIo {
   readonly colours: boolean;
 }
 
-/** Where reports of a run go; undefined: not asked for. */
+/** Files for reports of a run; undefined: not written. */
 export interface ReportTargets {
   readonly json: string | undefined;
   readonly junit: string | undefined;
   readonly html: string | undefined;
 }
 
-/** How many failures a summary tells with all their checks. */
+/** Number of failures that a summary prints with all their checks. */
 export const failuresDetailed = 40;
 
 /** What `--help` says of both commands. */
@@ -41,7 +41,7 @@ switchyard-conformance diff A.json B.json [--json F] [--html F]
   one of several runs of a file. Exit status: 0 no difference, 1 differences, 2 trouble.
 `;
 
-/** Writes those reports that were asked for. Rejects with `ConfigError` when a file cannot be written. */
+/** Writes the requested reports. Rejects with `ConfigError` when a file cannot be written. */
 export async function writeReports(
   report: ReportFile,
   targets: ReportTargets,

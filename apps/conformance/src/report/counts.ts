@@ -2,7 +2,7 @@ import { amountText } from './amount-text.ts';
 import type { CaseStatus, ReportFile, RunReport } from '../model/report-file.ts';
 import { durationText } from './duration-text.ts';
 
-/** How many cases ended how. */
+/** Number of cases by status. */
 export type Counts = Readonly<Record<CaseStatus, number>>;
 
 /** Counts before any case has ended. */
@@ -17,7 +17,7 @@ export function countsOf(runs: readonly RunReport[]): Counts {
   return counts;
 }
 
-/** For how long anything ran, in ms: stretches in which runs go on side by side count once. */
+/** Time in which at least one run was active, in ms: times of runs side by side count once. */
 export function timeCovered(runs: readonly RunReport[]): number {
   const spans = runs
     .map(({ startedAt, duration }) => ({ from: Date.parse(startedAt), to: Date.parse(startedAt) + duration }))

@@ -43,7 +43,7 @@ function kindsTable(differences: readonly CheckDifference[], names: Names): stri
   return `<table class="plain kinds"><thead><tr><th scope="col">${escapeMarkup(names.a)} ↓ &nbsp; ${escapeMarkup(names.b)} →</th>${heads}</tr></thead><tbody>${rows.join('')}</tbody></table>`;
 }
 
-/** What becomes of packets, without addresses. What is none of these is too varied for a matrix. */
+/** Kind of an observation, without addresses. Other texts vary too much for a matrix. */
 function kindOf(side: SideObservation): string {
   const text = observedText(side);
   if (text.startsWith('forward ')) return `forward${text.endsWith(', masqueraded') ? ', masqueraded' : ''}`;

@@ -4,7 +4,7 @@ import type { DiffSide } from './diff-side.ts';
 import { type Painter, painter } from './painter.ts';
 import { plainText } from './plain-text.ts';
 
-/** What a side without such a check says. */
+/** Text for a side without such a check. */
 export const noSuchCheck = 'not looked at';
 
 /** Names of both sides for heads of columns: proxies where they differ, else with cells, else with files. */
@@ -18,7 +18,7 @@ export function sideNames({ a, b }: Pick<RunDiff, 'a' | 'b'>): Readonly<Record<S
   return { a: naming(a), b: naming(b) };
 }
 
-/** What a side saw, as one cell: texts that vary between rounds behind each other. */
+/** Observation of a side as one cell; texts that vary between rounds are joined. */
 export function observedText({ observed }: SideObservation): string {
   return observed.length === 0 ? noSuchCheck : observed.join(' | ');
 }
@@ -77,7 +77,7 @@ function matrix(
   return [paint.strong(heads), ...lines].join('\n');
 }
 
-/** With a mark behind it if it is not as expected, for those who see no colours. */
+/** Adds a mark if the observation is not as expected, for output without colours. */
 function cellText(side: SideObservation): string {
   return `${plainText(observedText(side))}${side.observed.length > 0 && !side.isAsExpected ? ' !' : ''}`;
 }

@@ -176,6 +176,6 @@ test.each([
   },
   { choice: 'nftables', message: /it holds runs of 2 proxies or cells called 'nftables'; give one of\n/ },
   { choice: 'ipvs', message: /it holds no run of 'ipvs'; give one of\n {2}a\.json#nftables\/dual\n/ },
-])('$choice does not pick one, and the choices are told', ({ choice, message }) => {
+])('$choice does not pick one, and the choices are listed', ({ choice, message }) => {
   expect(() => pickSide('a.json', several, choice)).toThrow(message);
 });

@@ -5,7 +5,7 @@ import type { DiffSide } from './diff-side.ts';
 /** Which side. */
 export type Side = 'a' | 'b';
 
-/** What one side saw of a check. */
+/** Observation of a check by one side. */
 export interface SideObservation {
   /** Each text that was observed once, in order of rounds; more than one: unstable. Empty: there was no such check. */
   readonly observed: readonly string[];
@@ -24,21 +24,21 @@ export interface CheckDifference {
   readonly b: SideObservation;
 }
 
-/** A case of which only one side knows anything. */
+/** A case with a result on one side only. */
 export interface OneSided {
   readonly caseId: string;
   readonly in: Side;
-  /** What the other side says: the reason of its skip or error, or that it has no such case. */
+  /** Reason why the other side has no result: its skip or error, or that it has no such case. */
   readonly because: string;
 }
 
-/** What differs between two proxies. */
+/** Differences between two proxies. */
 export interface RunDiff {
   readonly a: DiffSide;
   readonly b: DiffSide;
   /** Checks in which both saw the same. */
   readonly equalChecks: number;
-  /** Cases that both ran, whatever they saw. */
+  /** Number of cases that both ran. */
   readonly sharedCases: number;
   readonly differences: readonly CheckDifference[];
   /** Checks whose observation varies between rounds of a side: no difference, since it says nothing of the proxy. */
@@ -133,7 +133,7 @@ function isLimit({ isAsExpected, expected, observed }: CheckResult): boolean {
   return isAsExpected && expected !== observed;
 }
 
-/** What was observed, the first text of each that means the same; keys are the meanings. */
+/** Observations by meaning: the first text of each. */
 function textsByMeaning(checks: readonly CheckResult[], hasLimit: boolean): ReadonlyMap<string, string> {
   const texts = new Map<string, string>();
   for (const { isAsExpected, observed } of checks) {

@@ -1,6 +1,6 @@
 import type { CaseResult, ReportFile } from '../model/report-file.ts';
 
-/** What the process says: 0 all passed or were skipped with a reason, 1 a case failed, 3 nothing is known of the proxy in a case. */
+/** Exit status: 0 all passed or were skipped with a reason, 1 a case failed, 3 a case ended with an error, which says nothing about the proxy. */
 export type RunExitStatus = 0 | 1 | 3;
 
 /**

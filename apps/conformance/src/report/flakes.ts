@@ -13,7 +13,7 @@ export interface FlakyCase {
   readonly oddRounds: readonly number[];
 }
 
-/** How steady the verdicts of several rounds are. */
+/** Stability of verdicts over several rounds. */
 export interface FlakeSummary {
   /** How often the case that ran most often did. With one round nothing can be flaky. */
   readonly rounds: number;

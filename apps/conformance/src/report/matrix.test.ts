@@ -64,7 +64,7 @@ test('a check that one proxy could not decide makes no difference', () => {
   expect(matrixOf(report).groups[0]?.rows[0]?.differs).toBe(false);
 });
 
-test('two targets in one report are told apart', () => {
+test('two targets in one report have columns of their own', () => {
   const { columns } = matrixOf(aReport(aRun(), aRun({ target: 'cluster' })));
   expect(columns.map(({ key, place }) => `${key} ${place}`)).toEqual([
     'nftables/dual@lab dual, lab',

@@ -14,11 +14,11 @@ export interface MatrixCell {
 /** A case in all columns. */
 export interface MatrixRow {
   readonly id: string;
-  /** What is told of the case, from the first column that has it. */
+  /** Title, reason and tags of the case, from the first column that has it. */
   readonly info: CaseResult;
   /** One per column, in their order. */
   readonly cells: readonly MatrixCell[];
-  /** Columns saw different things, whatever the verdicts. */
+  /** Columns have different observations, independent of the verdicts. */
   readonly differs: boolean;
 }
 
@@ -105,7 +105,7 @@ function differs(cells: readonly MatrixCell[]): boolean {
   return new Set(seen).size > 1;
 }
 
-/** What a cell shows: the worst of its rounds, or that they disagree. */
+/** Status of a cell: the worst of its rounds, or that they disagree. */
 export type CellStatus = 'passed' | 'failed' | 'error' | 'skipped' | 'flaky' | 'none';
 
 /** The status of a cell. `flaky` if its rounds have different verdicts. */
@@ -114,7 +114,7 @@ export function cellStatus({ rounds, oddRounds }: MatrixCell): CellStatus {
   return worstRound(rounds)?.result.status ?? 'none';
 }
 
-/** The round that is to be told of: the first failed one, else one with an error, a skip, or the first. */
+/** The round to show: the first failed one, else one with an error, a skip, or the first. */
 export function worstRound(rounds: readonly RoundResult[]): RoundResult | undefined {
   const worst = (['failed', 'error', 'skipped'] as const).find((status) =>
     rounds.some(({ result }) => result.status === status),

@@ -1,7 +1,7 @@
 import type { ReportFile } from '../model/report-file.ts';
 import { type MatrixCell, matrixOf, worstRound } from './matrix.ts';
 
-/** What a page's script knows of a check: what was done, expected, observed (texts of several rounds joined), verdict. */
+/** A check for the page's script: description, expectation, observation (texts of several rounds joined), verdict. */
 export interface PageCheck {
   readonly id: string;
   readonly what: number;
@@ -10,7 +10,7 @@ export interface PageCheck {
   readonly ok: 0 | 1;
 }
 
-/** What it knows of a case in a column. */
+/** A case in a column, for the page's script. */
 export interface PageCell {
   readonly status: string;
   /** Index into `strings`; -1: none. */
@@ -21,7 +21,7 @@ export interface PageCell {
   readonly checks: readonly PageCheck[];
 }
 
-/** What it knows of a case. */
+/** A case, for the page's script. */
 export interface PageCase {
   readonly title: string;
   readonly why: string;

@@ -9,7 +9,7 @@ export interface Painter {
   strong(text: string): string;
 }
 
-/** Colours are for terminals, and for nobody who set `NO_COLOR` to anything (no-color.org). */
+/** Whether to use colours: on a terminal, unless `NO_COLOR` is not empty (no-color.org). */
 export function wantsColours(stream: { readonly isTTY?: boolean }, noColor: string | undefined): boolean {
   return stream.isTTY === true && (noColor ?? '') === '';
 }

@@ -1,13 +1,13 @@
 import type { CheckResult } from '../model/report-file.ts';
 import { cellStatus, type CellStatus, type Matrix, type MatrixCell, type MatrixRow } from './matrix.ts';
 
-/** What one source class saw of one case in one column. */
+/** Result of one case in one column for one source class. */
 export interface GridMark {
   readonly caseId: string;
   readonly column: string;
   readonly family: string;
   readonly status: CellStatus;
-  /** What was expected: `drop`, `forward to 10.244.1.5`; several protocols may differ. */
+  /** Expectations: `drop`, `forward to 10.244.1.5`; protocols may differ. */
   readonly expected: readonly string[];
 }
 

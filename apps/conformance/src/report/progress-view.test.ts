@@ -26,7 +26,7 @@ function watched(options: { readonly width?: number; readonly isVerbose?: boolea
   return { clock, view, text: () => written.join(''), screen: () => screenOf(written.join('')) };
 }
 
-/** What a terminal shows after this: cursor up and clear below are the only controls. */
+/** Screen of a terminal after this output: cursor up and clear below are the only controls. */
 function screenOf(text: string): string {
   const lines = [''];
   for (const [part] of text
@@ -112,7 +112,7 @@ nftables dual: 1 passed, 1 failed, 0 skipped, 0 errors
 `);
 });
 
-test('the times of the block go on while nothing is told', async () => {
+test('the times of the block advance without events', async () => {
   const { clock, view, screen } = watched({ width: 100 });
   view.onEvent(started('scenario/a/ipv4'));
   await clock.advance(42_000);

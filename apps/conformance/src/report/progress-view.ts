@@ -15,7 +15,7 @@ import { indented, plainText } from './plain-text.ts';
 export interface ProgressOptions {
   /** Standard error, as a rule. */
   readonly write: (text: string) => void;
-  /** Columns of the terminal, asked for at each drawing; undefined: not a terminal, so plain lines. */
+  /** Columns of the terminal, read at each drawing; undefined: not a terminal, so plain lines. */
   readonly width: () => number | undefined;
   /** Each case is a line, not only those that failed. */
   readonly isVerbose: boolean;
@@ -23,7 +23,7 @@ export interface ProgressOptions {
   readonly clock: Clock;
 }
 
-/** How often a terminal's block is drawn anew while nothing is told, so that its times go on. */
+/** Interval at which a terminal's block is redrawn without events, so that its times advance. */
 const beat = millis(250);
 /** Not more often than this, however fast events come. */
 const shortest = 80;
@@ -31,8 +31,8 @@ const shortest = 80;
 const plainInterval = 30_000;
 
 /**
- * Shows what a run tells. On a terminal: one block below the last line that is drawn anew; what failed scrolls above it.
- * Elsewhere: a line per failed case with its checks, and twice a minute how far it is. Dispose it before the summary is printed.
+ * Shows the progress of a run. On a terminal: one block below the last line that is redrawn; failures scroll above it. Elsewhere: a line
+ * per failed case with its checks, and a progress line twice a minute. Dispose it before the summary is printed.
  */
 export class ProgressView implements AsyncDisposable {
   readonly #options: ProgressOptions;
@@ -43,7 +43,7 @@ export class ProgressView implements AsyncDisposable {
   readonly #costs = new CaseCosts();
   /** Cases that ended, of each run that has started, by its name. */
   readonly #counts = new Map<string, Record<CaseStatus, number>>();
-  /** What each lane is doing, in order of first mention. */
+  /** Current work of each lane, in order of first mention. */
   readonly #lanes = new Map<string, string>();
   #drawnLines = 0;
   #drawnAt = Number.NEGATIVE_INFINITY;
@@ -108,7 +108,7 @@ export class ProgressView implements AsyncDisposable {
     }
   }
 
-  /** What stays on the screen of an event; empty: nothing. */
+  /** Lines of an event that stay on the screen; empty: none. */
   #lineOf(event: ProgressEvent): string {
     const { isVerbose, width } = this.#options;
     if (event.kind === 'caseEnded') return this.#caseLine(event.result, runText(event.run));
@@ -195,7 +195,7 @@ function shortened(text: string, width: number): string {
   return flat.length < width ? flat : `${flat.slice(0, Math.max(1, width - 2))}…`;
 }
 
-/** On a terminal the summary with all details follows soon. */
+/** A short form for terminals, where the summary with all details follows. */
 function briefText({ because }: CaseResult, checks: readonly CheckResult[]): string {
   const lines = checks.map(({ what, expected, observed }) => `${what}: expected ${expected}, observed ${observed}`);
   return [...(because === undefined ? [] : [because]), ...lines].map(plainText).join('\n');

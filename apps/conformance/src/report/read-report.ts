@@ -3,7 +3,7 @@ import { ConfigError } from '@switchyard/core';
 import * as v from 'valibot';
 import type { ReportFile } from '../model/report-file.ts';
 
-// What a report may say, checked where a file comes in. Unknown fields are let through: a newer minor version may have more.
+// Schema of a report file. Unknown fields are ignored: a newer minor version may have more.
 
 const schemaName = 'switchyard-conformance/1';
 
@@ -67,7 +67,7 @@ const run = v.object({
 
 const report = v.object({ schema: v.literal(schemaName), version: v.string(), runs: v.array(run) });
 
-/** How many faults of one file are told. */
+/** Number of errors per file in a message. */
 const faultsTold = 5;
 
 /**

@@ -5,7 +5,7 @@ import { textSummary } from './text-summary.ts';
 const plain = { colours: false, detailed: 10 };
 const esc = '\u001B';
 
-test('everything that is to be known, from counts to the last line', () => {
+test('everything, from counts to the last line', () => {
   const report = aReport(
     aRun({
       cases: [
@@ -91,18 +91,18 @@ test('beyond the first few, failures are named only', () => {
   expect(text).toContain('FAILED c  nftables dual');
 });
 
-test('a lab that fails many cases is told once', () => {
+test('a lab that fails many cases is listed once', () => {
   const cases = ['a', 'b', 'c', 'd', 'e'].map((id) => anError(id, 'no bed to run on'));
   expect(textSummary(aReport(aRun({ cases })), plain)).toContain(`ERROR 5 cases: a, b, c and 2 more  nftables dual
   no bed to run on
 `);
 });
 
-test('steps that the target could not do are told with their reasons, as skips of cases are', () => {
-  const skippedSteps = [{ id: 'line 23', because: 'nobody outside' }];
-  const report = aReport(aRun({ cases: [aCase({ skippedSteps }), aSkip('scenario/sctp/ipv4', 'nobody outside')] }));
+test('steps that the target could not do are listed with their reasons, like skipped cases', () => {
+  const skippedSteps = [{ id: 'line 23', because: 'no outside client' }];
+  const report = aReport(aRun({ cases: [aCase({ skippedSteps }), aSkip('scenario/sctp/ipv4', 'no outside client')] }));
   const text = textSummary(report, { colours: false, detailed: 3 });
-  expect(text).toContain('      2  nobody outside\n         scenario/etp-local/ipv4, line 23, scenario/sctp/ipv4\n');
+  expect(text).toContain('      2  no outside client\n         scenario/etp-local/ipv4, line 23, scenario/sctp/ipv4\n');
 });
 
 test('colours only when wanted, and none from what proxies said', () => {

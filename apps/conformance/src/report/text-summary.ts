@@ -14,14 +14,14 @@ import { textTable } from './text-table.ts';
 /** How a summary is written. */
 export interface TextOptions {
   readonly colours: boolean;
-  /** How many failures are told with all checks; the rest is one line each. */
+  /** Number of failures with all checks; the rest is one line each. */
   readonly detailed: number;
 }
 
 /** How many ids of a group are named before "and N more". */
 const idsNamed = 3;
 
-/** What a run comes down to, for a terminal: counts, failures, skips by reason, rollouts, flakes, and one line at the end. */
+/** Summary of a run for a terminal: counts, failures, skips by reason, rollouts, flakes, and one line at the end. */
 export function textSummary(report: ReportFile, { colours, detailed }: TextOptions): string {
   const paint = painter(colours);
   const parts = [

@@ -15,7 +15,7 @@ steps:
 
 let known: Scenario | undefined;
 
-/** Each case gets a copy, so that tests can tell them apart. */
+/** Each case gets a copy, so that tests can distinguish them. */
 function read(): Scenario {
   known ??= loadScenario('test', text)[0];
   if (known === undefined) throw new InvariantError('the scenario of tests has no family');

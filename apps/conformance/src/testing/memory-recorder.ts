@@ -20,7 +20,7 @@ export class MemoryRecorder implements CaseRecorder {
   }
 
   progress(): void {
-    // nobody watches
+    // progress is ignored
   }
 
   /** Ids of what was not as expected. */

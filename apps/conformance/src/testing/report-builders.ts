@@ -87,7 +87,7 @@ export function aRollout(over: Partial<RolloutTimeline> = {}): RolloutTimeline {
   };
 }
 
-/** What is given to `aRun`, and for short the name of its proxy. */
+/** Options of `aRun`, or only the name of its proxy. */
 export type RunChanges = Partial<Omit<RunReport, 'proxy'>> & { readonly proxy?: string };
 
 /** A run of one passed case by our nftables backend in the lab. */

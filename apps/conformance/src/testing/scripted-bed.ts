@@ -19,7 +19,7 @@ const abilities: readonly Ability[] = [
   'load',
 ];
 
-/** What a scripted bed is made of. */
+/** Parts of a scripted environment. */
 export interface ScriptedBedOptions {
   readonly clock: LeapingClock;
   readonly about: ProxyUnderTest;

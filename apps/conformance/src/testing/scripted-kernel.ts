@@ -14,7 +14,7 @@ import {
 import type { Seen } from '../model/bed.ts';
 import type { ScriptedProxy } from './scripted-proxy.ts';
 
-/** What a kernel would do with packets, by core's own tables; it remembers clients as one does. */
+/** Treats packets as a kernel would, by core's own tables, and remembers clients. */
 export class ScriptedKernel {
   readonly #proxy: ScriptedProxy;
   readonly #random: Random;

@@ -4,19 +4,19 @@ import type { ScenarioState } from '@switchyard/scenarios';
 /** Why the kernel of the node under test comes to hold something else. */
 export type Cause = 'put' | 'kill' | 'stop' | 'start';
 
-/** A proxy as a script: what it does of what a cluster asks for. Each part may be wrong by itself. */
+/** A scripted proxy. Each part of its behaviour may be wrong on its own. */
 export interface ScriptedProxy {
-  /** What the kernel holds when it has followed the cluster. */
+  /** Content of the kernel when the proxy has followed the cluster. */
   readonly apply: (wanted: ScenarioState, kernel: ScenarioState, cause: Cause) => ScenarioState;
-  /** What the kernel holds when the process has ended. */
+  /** Content of the kernel when the process has ended. */
   readonly ended: (kernel: ScenarioState, cause: Cause) => ScenarioState;
-  /** What the kernel holds from the start of the process until it has followed. */
+  /** Content of the kernel from the start of the process until it has followed. */
   readonly starting: (kernel: ScenarioState) => ScenarioState;
   /** Whether the kernel follows the cluster though no process is there. */
   readonly followsWhileDown: boolean;
   /** From the start to the first answer of what is new. */
   readonly startsWithin: Millis;
-  /** Of each load that runs. */
+  /** Results of each running load. */
   readonly lostBy: (cause: Cause) => number;
   /** Whether established connections break. */
   readonly breaksBy: (cause: Cause, kernel: ScenarioState) => boolean;
@@ -26,11 +26,11 @@ export interface ScriptedProxy {
   readonly leavesServing: boolean;
   /** Whether a connected UDP socket stays at the endpoint that it had first. */
   readonly keepsSockets: boolean;
-  /** Whether answers come to sockets that are not connected from the endpoint's own address, which nobody there hears. */
+  /** Whether answers come to sockets that are not connected from the endpoint's own address, which they ignore. */
   readonly answersAsEndpoint: boolean;
   /** Clients of session affinity. */
   readonly affinity: 'right' | 'none' | 'for ever' | 'from the first visit';
-  /** What the health check says, given the right answer. */
+  /** Answer of the health check, given the right one. */
   readonly health: (text: string) => string;
 }
 

@@ -1,7 +1,7 @@
 import { emptyState, type ScenarioEndpoint, type ScenarioService, type ScenarioState } from '@switchyard/scenarios';
 import type { ScriptedProxy } from './scripted-proxy.ts';
 
-/** Sequence, what it does behind "when it", how, and which check must tell. */
+/** Sequence, what it does behind "when it", how, and which check must fail. */
 export type WrongRow = readonly [sequence: string, wrong: string, proxy: Partial<ScriptedProxy>, check: RegExp];
 
 /** Endpoints as the proxy takes them, or does not. */
@@ -35,7 +35,7 @@ export const onlyOnStart = (wrong: ScriptedProxy['apply']): Partial<ScriptedProx
   apply: (wanted, kernel, cause) => (cause === 'start' ? wrong(wanted, kernel, cause) : wanted),
 });
 
-/** What a Service had first it keeps. */
+/** A Service keeps its first settings. */
 export const ignoresServiceChanges: Partial<ScriptedProxy> = {
   apply: (wanted, kernel) => ({
     ...wanted,

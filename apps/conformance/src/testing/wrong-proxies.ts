@@ -12,7 +12,7 @@ import {
 } from './wrong-parts.ts';
 import { wrongRestarts } from './wrong-restarts.ts';
 
-/** A proxy that does one thing wrong, and the check that must tell. */
+/** A proxy that does one thing wrong, and the check that must fail. */
 export interface WrongProxy {
   readonly sequence: string;
   /** Behind "when it". */

@@ -5,7 +5,7 @@ import type { TracedPacket } from './trace-table.ts';
 /** Where our agent answers, on the node's loopback. */
 const metricsPort = 10_249;
 
-/** What our agent on this node says about the flow, one line per line of its answer; none where another proxy runs. */
+/** Explanation of the flow by our agent on this node, one line per line of its answer; empty if another proxy runs. */
 export async function explainByAgent(
   node: LabNode,
   packet: TracedPacket,

@@ -22,7 +22,7 @@ trace id 76322819 ip nat POSTROUTING rule  counter packets 0 bytes 0 masquerade 
 trace id 76322819 inet switchyard-trace at-postrouting packet: iif "eth0" oif "eth1" ${to('10.244.2.2', 8080)}
 `;
 
-test('a forwarded packet is told by stations, and rules with their hook, without counters and our own rules', () => {
+test('a forwarded packet is listed by stations, and rules with their hook, without counters and our own rules', () => {
   const [path, ...others] = readTrace(forwarded);
   expect(others).toEqual([]);
   expect(path?.end).toBe('left');
@@ -53,7 +53,7 @@ trace id 1 inet filter output policy drop
   ]);
 });
 
-test('packets are told apart by their number, and an answer begins where it was noticed', () => {
+test('packets are distinguished by their number, and an answer begins where it was noticed', () => {
   const head = 'ip saddr 10.244.2.2 ip daddr 172.18.0.100 ip protocol icmp';
   const paths = readTrace(`${forwarded}
 trace id 2 inet switchyard-trace reply-prerouting packet: iif "eth1" ${head}

@@ -89,7 +89,7 @@ function finished({ id, heads, lines, passed }: OpenPath): readonly PacketPath[]
   return [{ id, head, tail, end, isWhole, lines }];
 }
 
-/** At each base chain nftables tells the packet first; by its interfaces and where it was so far this shows the hook. */
+/** At each base chain nftables reports the packet first. Its interfaces and earlier chains show the hook. */
 function onPacket(path: OpenPath, text: string, ownChain: string | undefined): void {
   const head = readHead(text);
   if (head === undefined) return;

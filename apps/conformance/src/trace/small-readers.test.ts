@@ -5,7 +5,7 @@ import { counterDifference } from './rule-counters.ts';
 import { hasTraceListener } from './trace-monitor.ts';
 import { traceTableText } from './trace-table.ts';
 
-test('a conntrack entry tells how the flow began and how it is answered', () => {
+test('a conntrack entry has both directions of the flow', () => {
   const line =
     'ipv4     2 tcp      6 9 CLOSE src=172.18.0.100 dst=172.18.0.11 sport=38376 dport=30080 src=10.244.2.2 dst=172.18.0.11 sport=8080 dport=6415 [ASSURED] mark=0 zone=0 use=2';
   expect(readConntrack(`${line}\n\n`)).toEqual([
@@ -26,7 +26,7 @@ test('IPv6 addresses of conntrack are written as everywhere', () => {
   expect(readConntrack(line)[0]).toMatchObject({ source: 'fd00:10:96::', destination: 'fd00::2', protocol: 'udp' });
 });
 
-test('only rules that matched more packets are told, twins apart', () => {
+test('only rules that matched more packets are listed, equal rules separately', () => {
   const rule = '-A KUBE-SERVICES -d 10.96.0.1/32 -j KUBE-SVC-A';
   const save = (first: number, second: number, third: number): string =>
     `*nat\n:KUBE-SERVICES - [0:0]\n[${first}:60] ${rule}\n[${second}:60] ${rule}\n[${third}:0] -A KUBE-SVC-A -j KUBE-SEP-B\nCOMMIT\n`;

@@ -12,7 +12,7 @@ const patience = millis(2_000);
 /** After the packet was answered: until the kernel has told all. */
 const quiet = millis(60);
 
-/** The trace of a node that was asked for last: there is one table, so they go one after the other. */
+/** Last trace of each node. A node has one trace table, so traces run one after the other. */
 const latest = new WeakMap<LabNode, Promise<unknown>>();
 
 /**
@@ -20,8 +20,8 @@ const latest = new WeakMap<LabNode, Promise<unknown>>();
  * station (where it came in, changed addresses, left), per rule of nftables or iptables-nft that it matched, per counter of
  * iptables-legacy that rose; then its conntrack entry, its route, and what our own agent says about it where that runs.
  *
- * Makes an nft table and a monitor of its own in the node's namespace and removes both. Never rejects but for `signal`: what
- * could not be had is a line. Takes `send`, at most 2 s of it, and some 0.3 s; 5 s and a little at the worst; traces
+ * Makes an nft table and a monitor of its own in the node's namespace and removes both. Never rejects but for `signal`: failed
+ * parts are lines. Takes `send`, at most 2 s of it, and some 0.3 s; 5 s and a little at the worst; traces
  * of one node wait for each other.
  */
 export async function traceFlow(
@@ -70,7 +70,7 @@ async function followed(
   return [...sending, ...lines, ...counted, ...flows, ...route, ...agent];
 }
 
-/** What went wrong with sending; nothing where it ended in time, however the flow was answered. */
+/** Errors of sending; empty if it ended in time, with any answer. */
 async function sent(send: () => Promise<unknown>, signal: AbortSignal): Promise<readonly string[]> {
   const done = send().then(
     () => [],

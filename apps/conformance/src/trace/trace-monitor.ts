@@ -5,14 +5,14 @@ import { type TracedPacket, traceTable, traceTableText } from './trace-table.ts'
 
 const beat = millis(10);
 
-/** How long to wait. */
+/** Limits of waiting. */
 export interface MonitorOptions {
   /** For the monitor to listen, and for each command. */
   readonly patience: Millis;
   readonly signal: AbortSignal;
 }
 
-/** `nft monitor trace` in a node's namespace, and the table that marks what it is to tell. Disposing removes both. */
+/** `nft monitor trace` in a node's namespace, and the table that marks packets for it. Disposing removes both. */
 export class TraceMonitor implements AsyncDisposable {
   readonly #node: LabNode;
   readonly #process: LabProcess;

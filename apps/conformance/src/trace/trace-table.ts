@@ -1,6 +1,6 @@
 import type { IpAddress, IpFamily, Protocol } from '@switchyard/core';
 
-/** The first packet of a flow that is to be followed. */
+/** The first packet of a flow to trace. */
 export interface TracedPacket {
   readonly family: IpFamily;
   readonly protocol: Protocol;
@@ -39,7 +39,7 @@ export function traceTableText(packet: TracedPacket): string {
     `delete table inet ${traceTable}`,
     `table inet ${traceTable} {`,
     ...chain('early-prerouting', 'prerouting', -500, early),
-    // Before conntrack (-200) nobody knows which flow a packet belongs to.
+    // Conntrack (priority -200) assigns a packet to its flow.
     ...chain('reply-prerouting', 'prerouting', -199, replies),
     ...chain('at-prerouting', 'prerouting', -50),
     ...chain('early-output', 'output', -500, [...early, ...ownRules(packet)]),
@@ -69,7 +69,7 @@ function requestRules({ family, protocol, source, address, port }: TracedPacket)
   return source === undefined ? [exact] : [exact, `${ip} saddr ${source} ${any(protocol)} ${first(protocol)}`];
 }
 
-/** Without a known source: whatever the node itself begins. */
+/** Rules for an unknown source: everything that the node itself sends. */
 function ownRules({ family, protocol, source }: TracedPacket): readonly string[] {
   if (source !== undefined) return [];
   return [`meta nfproto ${family.toLowerCase()} ${any(protocol)} ${first(protocol)}`];

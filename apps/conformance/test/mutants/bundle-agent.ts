@@ -79,7 +79,7 @@ export async function compileBpf(mutant: Mutant, folder: string): Promise<string
   return built;
 }
 
-/** What apps/node-agent's own bundling does, but for what only makes the result smaller or easier to debug. */
+/** Bundles like apps/node-agent, without options that only make the result smaller or easier to debug. */
 async function bundleOptions(): Promise<BuildOptions> {
   const manifest = JSON.parse(await readFile(join(agent, 'package.json'), 'utf8')) as {
     readonly nx: { readonly targets: { readonly bundle: { readonly command: string } } };

@@ -31,7 +31,7 @@ const usage = `usage: ./dev mutants [--mutant GLOB]... [--backend NAME]... [--ca
 
 const measuring = new Gate(1);
 
-/** What one lab after another is made for. */
+/** Work for a lab. */
 interface Job {
   readonly id: string;
   readonly mutant: Mutant | undefined;

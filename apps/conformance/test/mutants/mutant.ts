@@ -1,10 +1,10 @@
 import type { BackendName } from '../../src/lab/proxy-program.ts';
 
-/** One deliberate fault of our own: data, so that a test can tell when it no longer applies. */
+/** One deliberate fault of our own: data, so that a test can detect when it no longer applies. */
 export interface Mutant {
   /** `core/short-circuit-of-pods`: the part that it is in, then what it is about. Stable. */
   readonly id: string;
-  /** What it breaks, in words. */
+  /** The broken behaviour, in words. */
   readonly breaks: string;
   /** From the root of the checkout. C files are compiled, all others bundled. */
   readonly file: string;

@@ -5,7 +5,7 @@ import { mutatedText } from './apply-mutant.ts';
 import type { Mutant } from './mutant.ts';
 import type { SuiteResult } from './run-suite.ts';
 
-/** What came of one mutant, or of the agent as it is. */
+/** Result of one mutant, or of the unchanged agent. */
 export interface MutantResult {
   /** A mutant's id, or `control/BACKEND`. */
   readonly id: string;
@@ -13,7 +13,7 @@ export interface MutantResult {
   readonly digest: string;
   /** How many stages were run. More may follow where it survived them. */
   readonly stages: number;
-  /** Of all stages so far. */
+  /** Results of all stages so far. */
   readonly result: SuiteResult;
 }
 

@@ -11,7 +11,7 @@ import type { Bed } from '../../src/model/bed.ts';
 import type { ConformanceCase } from '../../src/model/case.ts';
 import type { CaseResult } from '../../src/model/report-file.ts';
 
-/** What the suite said of an agent. `duration` includes building the lab. */
+/** Result of the suite for an agent. `duration` includes building the lab. */
 export type SuiteResult = { readonly duration: Millis } & (
   | {
       readonly status: 'caught';
@@ -25,7 +25,7 @@ export type SuiteResult = { readonly duration: Millis } & (
   | { readonly status: 'survived'; readonly cases: number }
 );
 
-/** What a suite shares with others and tells. */
+/** Shared parts and progress of a suite. */
 export interface SuiteOptions {
   /** Lets one case at a time look at times and losses, of all suites that run side by side. */
   readonly measuring: Gate;
@@ -213,7 +213,7 @@ function failureIn(results: readonly CaseResult[]): Verdict | undefined {
   return undefined;
 }
 
-/** That a check failed is enough; nobody reads how its packets went. */
+/** Without traces: a failed check is enough here. */
 function untraced(bed: Bed): Bed {
   const { target, ipFamilies, proxyUnderTest, can, proxy, lab, cluster } = bed;
   return {

@@ -50,7 +50,7 @@ type IsIn = (one: ConformanceCase) => boolean;
 const isSlow: IsIn = ({ tags }) => tags.includes('slow');
 
 /**
- * What catches most in the least time comes first; the same for every agent. Slow cases, which are the rolling updates, are in none:
+ * Cases that catch most in the least time come first; the same for every agent. Slow cases, which are the rolling updates, are in none:
  * they look at losses in the milliseconds of a change, and one takes as long as all others of an early stage.
  */
 const stages: readonly IsIn[] = [

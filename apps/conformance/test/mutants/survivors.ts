@@ -1,4 +1,4 @@
-/** Why a mutant may live: it does what the original does as far as packets can tell, or what the suite would need. By mutant id. */
+/** Reasons why a mutant may survive, by its id: its packets are like the original's, or what the suite would need. */
 export const survivors: ReadonlyMap<string, string> = new Map([
   [
     'core/etp-leftover-counts',

@@ -18,7 +18,7 @@ import { seededRandom } from '../../src/engine/seeded-random.ts';
 import type { Seen } from '../../src/model/bed.ts';
 import type { CaseResult } from '../../src/model/report-file.ts';
 
-// A real cluster as far as the runner can tell: it has nothing but an address, a token, and the rights of the manifest.
+// For the runner this is a real cluster: it has nothing but an address, a token, and the rights of the manifest.
 
 const signal = AbortSignal.timeout(110_000);
 const told: string[] = [];
@@ -81,7 +81,7 @@ test('cases run in both families with the rights of the manifest alone, around a
   expect(await namespaces()).toEqual([]);
 });
 
-test('what a run that is kept has left is told to the next one and removed by clean-up; an aborted start leaves nothing', async () => {
+test('the namespace of a kept run is reported to the next one and removed by clean-up; an aborted start leaves nothing', async () => {
   await (await openClusterBed({ ...options, isKept: true }, signal))[Symbol.asyncDispose]();
   const [left = ''] = await namespaces();
   expect(told.at(-1)).toBe(`kept: kubectl delete namespace ${left} removes everything`);
@@ -123,7 +123,7 @@ test('the command, stopped by ^C in the middle of a case, says so, and leaves no
   expect(await namespaces()).toEqual([]);
 });
 
-test('a pod that cannot start is told with its node and its last words, and nothing is left', async () => {
+test('a pod that cannot start is reported with its node and its last words, and nothing is left', async () => {
   const podCommand = ['sh', '-c', 'echo no such program >&2; exit 3'];
   await expect(openClusterBed({ ...options, podCommand }, signal)).rejects.toThrow(
     /pod \w+ on node node[12] has ended/,

@@ -44,7 +44,7 @@ test('the image is the base, Node and the program, and no larger than that', () 
   expect(image.size).toBeLessThan(145e6);
 });
 
-test('as its pod, without a right, it answers and sends on the network of its host, and ends when it is told to', async () => {
+test('as its pod, without a right, it answers and sends on the network of its host, and ends on SIGTERM', async () => {
   const plan = { name: 'node', node: 'node1', isOnHostNetwork: true, port: 21_000 };
   const settings = { run: 'r', namespace: 'n', image: image.tag, command: undefined, tokenDigest };
   const [container] = podManifest(plan, settings).spec?.containers ?? [];

@@ -53,7 +53,7 @@ let running: Promise<unknown> | undefined;
 beforeAll(async ({}, file) => {
   const runs: LabRun[] = [];
   for (const { name, backend, cell, cases } of cells) {
-    // Those that were asked for by name, if any were.
+    // Those that were named, if any were.
     const suite = file.tasks.find((one) => one.type === 'suite' && one.name === name);
     const asked = new Set(suite?.type === 'suite' ? suite.tasks.filter(isAsked).map((one) => one.name) : []);
     const wanted = cases.filter((one) => asked.has(titleOf(one)));
@@ -75,7 +75,7 @@ afterAll(async () => {
   await running;
 });
 
-// In loops, because names in `each` are shortened, and it is names that tell what was asked for.
+// In loops, because names in `each` are shortened, and cases are chosen by name.
 for (const { name, backend, cell, cases } of cells) {
   describe(name, () => {
     for (const one of cases) {

@@ -70,7 +70,7 @@ function fromClient(packet: Partial<TracedPacket> = {}): { packet: TracedPacket;
 
 const table = 'inet swy-some-proxy';
 
-/** A proxy's rules, whoever wrote them; removed after each test. */
+/** Rules of any proxy; removed after each test. */
 async function nftRules(rules: string): Promise<void> {
   await run(
     'nft',
@@ -144,7 +144,7 @@ describe('the way of a packet in the kernel', () => {
     expect(text).toMatch(/leaves by pod\d+: .*:8080 tcp/);
   });
 
-  test('two at once wait for each other, and each tells its own flow', async () => {
+  test('two at once wait for each other, and each traces its own flow', async () => {
     const both = [30080, 30081].map((to) => {
       const { packet, send } = fromClient({ port: to });
       return traceFlow(node, packet, send, signal);
@@ -154,7 +154,7 @@ describe('the way of a packet in the kernel', () => {
     }
   });
 
-  test('what never comes here is told, and what fails is a line', async () => {
+  test('a packet that never comes here is reported, and a failure is a line', async () => {
     const { packet } = fromClient();
     const failing = (): Promise<unknown> => Promise.reject(new Error('the prober is gone'));
     const lines = await traceFlow(node, packet, failing, signal);

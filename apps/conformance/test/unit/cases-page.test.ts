@@ -13,7 +13,7 @@ test.each([
   ['why a mode leaves a case out', /^\| `scenario\/unknown-port-sctp\/` .*\(not for ebpf: /m],
   ['a case of the matrix', /^\| `matrix\/nodePort\/Local\/ready-remote-only\/` ipv4, ipv6 \|/m],
   ['a covered feature', /^\| 14 \| ipMode \(KEP-1860\) \| `scenario\/load-balancer-ip-mode\/\*` \|$/m],
-  ['a feature of which packets cannot tell', /^\| 40 \| hostPort \| none: /m],
+  ['a feature that packets cannot show', /^\| 40 \| hostPort \| none: /m],
   [
     'a rule, with what it decides',
     /^\d+\. KEP-1669: where no endpoint in reach is ready.* \(`terminating-fallback`, [1-9]\d* cases\)$/m,

@@ -13,7 +13,7 @@ test('every row of the table of Service features is there once, in order', () =>
   expect(coverage.map(({ row }) => row)).toEqual(Array.from({ length: lastRow }, (_, index) => index + 1));
 });
 
-describe('a feature has cases, or a reason why packets cannot tell', () => {
+describe('a feature has cases, or a reason why packets cannot show it', () => {
   test.each(coverage.map((one) => [one.row, one.feature, one] as const))('%i %s', (_row, _feature, one) => {
     if (one.status === 'untold') expect(one.because.length).toBeGreaterThan(20);
     else {

@@ -11,7 +11,7 @@ export type CoveredFeature = {
     }
   | {
       readonly status: 'untold';
-      /** Why packets cannot tell. */
+      /** Reason why packets cannot show it. */
       readonly because: string;
     }
 );
@@ -24,7 +24,7 @@ function untold(row: number, feature: string, because: string): CoveredFeature {
   return { row, feature, status: 'untold', because };
 }
 
-/** What of a Service a proxy has to do, row by row. */
+/** Service features that a proxy has to implement, row by row. */
 export const coverage: readonly CoveredFeature[] = [
   covered(
     1,

@@ -74,7 +74,7 @@ describe('docs/generated/mutants.md; else run: ./dev mutants --page docs/generat
   });
 });
 
-test('a text that is not there, or there twice, is told by name', async () => {
+test('a text that is missing, or there twice, is named', async () => {
   const [one] = mutants as readonly [Mutant];
   await expect(mutatedText({ ...one, find: 'no such text' })).rejects.toThrow(
     `mutant ${one.id}: in ${one.file} does not`,

@@ -16,7 +16,7 @@ const about = {
   why: 'kube-proxy: its iptables mode drops what connection tracking calls INVALID; else the client resets the connection',
 } as const;
 
-/** What an endpoint sends outside the window of its connection; one case for each family. */
+/** Segments that an endpoint sends outside the window of its connection; one case for each family. */
 export function straySegments({ dataplane }: Pick<CatalogueOptions, 'dataplane'>): readonly SequenceCase[] {
   return ipFamilies.map((ipFamily) => {
     const id = `sequence/stray-segments/${ipFamily.toLowerCase()}`;

@@ -29,7 +29,7 @@ export interface HoldFailure {
 
 /** Connections that are open. Disposing closes them without a result. */
 export interface HeldConnections extends AsyncDisposable {
-  /** Ends all exchanges and says how each connection fared. */
+  /** Ends all exchanges and returns the result of each connection. */
   finish(): Promise<readonly HeldConnection[]>;
 }
 
@@ -57,7 +57,7 @@ export async function holdConnections(
   const running = opened.flat().map((one) => exchangeLines(one, stop.signal));
   const owned = stack.move();
   const all = Promise.all(running);
-  all.catch(() => undefined); // of a prober that has ended; told by `finish`
+  all.catch(() => undefined); // of a prober that has ended; `finish` rejects with it
   return {
     finish: () => {
       stop.abort();
@@ -90,12 +90,12 @@ async function exchangeLines({ path, pod, connection }: Opened, signal: AbortSig
   return { path, pod, echoed, failure: undefined };
 }
 
-/** Milliseconds. A pod is let go a moment after that was noted; a busy one may not get to its last lines. */
+/** Milliseconds. A pod ends a moment after its release was recorded; on a busy machine it may not answer its last lines. */
 const slack = 300;
 
 /**
- * What became of a connection whose pod was deleted and served on until `servedUntil`: `held`, or how it broke before. A line that was
- * not answered counts by when it was sent, a break by when it was noticed.
+ * Returns `held` for a connection that lasted until its deleted pod stopped serving at `servedUntil`, or else how it broke. A line
+ * without an answer counts by the time it was sent, a break by the time it was noticed.
  */
 export function holdVerdict({ pod, failure, echoed }: HeldConnection, servedUntil: Millis | undefined): string {
   if (pod === undefined) return 'could not be opened';

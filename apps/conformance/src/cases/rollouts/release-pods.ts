@@ -2,7 +2,7 @@ import { type Millis, millis, systemClock } from '@switchyard/core';
 import { apiResources } from '@switchyard/core/kubernetes';
 import { type App, inBackground, type PodPlace, type Scene, servingPods } from '@switchyard/rollout';
 
-/** Lets old pods end when nobody needs them any more. Disposing lets go of what is left to it. */
+/** Ends old pods once no traffic needs them. Disposing ends the observation. */
 export interface PodRelease extends AsyncDisposable {
   /** When each old pod's grace period was cut short, by its name. It served until then, and a moment longer. */
   readonly releasedAt: ReadonlyMap<string, Millis>;
@@ -10,20 +10,20 @@ export interface PodRelease extends AsyncDisposable {
 
 /** Long enough to see that a terminating pod is used. */
 const leastTerminating = 1200;
-/** From when a pod is not needed until it is let go: for what is on its way. */
+/** Between the moment a pod is no longer needed and its release, for packets in flight. */
 const margin = 700;
-/** A pod that is still needed then is let go all the same: a load balancer that never leaves it is to be seen as losses. */
+/** A pod is released after this time even if it is still needed: a load balancer that never leaves it must show as losses. */
 const longestTerminating = 12_000;
 /** In the manifest's seconds: SIGKILL comes a tenth of a second later. */
 const lastGrace = 1;
 const period = millis(50);
-/** For the API server to answer. */
+/** Longest wait for the API server, in milliseconds. */
 const patience = 10_000;
 
 /**
- * Plays applications that drain as they should, however busy the machine is: an old pod serves until the load balancer has left its
- * node, or another pod is ready where there is none, and then ends. Grace periods in seconds would be too long on a quick machine, and
- * too short on a slow one, where a pod may take seconds to start.
+ * Makes applications drain as they should on a machine of any speed. An old pod serves until the load balancer has left its node, or,
+ * without a load balancer, until another pod is ready; then it ends. A grace period in seconds would be too long on a fast machine,
+ * and too short on a slow one, where a pod may take seconds to start.
  */
 export function releasePods(scene: Scene, app: App, oldPods: readonly PodPlace[]): PodRelease {
   const releasedAt = new Map<string, Millis>();

@@ -25,7 +25,7 @@ import type { Bed } from '../../model/bed.ts';
 import type { HoldTarget } from './hold-connections.ts';
 import type { RolloutKind } from './rollout-kind.ts';
 
-/** What a rollout case is of. */
+/** One rollout case: the kind of rollout, IP family and dataplane. */
 export interface RolloutCase {
   readonly kind: RolloutKind;
   readonly family: IpFamily;
@@ -41,7 +41,7 @@ export interface RolloutScene extends AsyncDisposable {
   readonly explainAt: ExplainAt;
 }
 
-/** Seconds in the manifests, of which the lab makes tenths: more than any pod needs, for old ones are let go before (`releasePods`). */
+/** Seconds in the manifests, which the lab scales to tenths. Longer than any pod needs: `releasePods` ends old pods before. */
 const gracePeriod = 300;
 const rate = 40;
 /** Less than the second after which a SYN is sent again: a request whose first packet was dropped is lost. */
@@ -54,7 +54,7 @@ const echoPort = 7000;
 /** The load balancer whose health checks leave no hole: docs/health-check-profiles.md. */
 const profile = 'switchyard';
 
-/** Starts all that a rollout plays in, on a bed whose proxy runs on its first node. */
+/** Starts everything that a rollout needs, on an environment whose proxy runs on its first node. */
 export async function setScene(
   what: RolloutCase,
   bed: Pick<Bed, 'lab' | 'cluster' | 'proxy'>,
@@ -222,7 +222,7 @@ async function portsOf(
   return { nodePorts: { http: nodePort('http'), echo: nodePort('echo') }, clusterIp: spec?.clusterIP ?? '' };
 }
 
-/** The app's objects and processes are gone when it resolves. What is left of its pods' time is not waited for. */
+/** Removes the app's objects and ends its processes without waiting for their grace periods. */
 async function leaveNothing(stage: Stage, app: App): Promise<void> {
   const { api } = stage;
   const signal = AbortSignal.timeout(readyTimeout);

@@ -84,7 +84,7 @@ describe('the verdict on a node whose only pod serves for 4 s more', () => {
   });
 });
 
-test('a timeline is told in milliseconds from its start, by lane', () => {
+test('a timeline has milliseconds from its start, by lane', () => {
   const timeline = timelineOf(
     judged((second) => second >= 0.06),
     '<svg></svg>',

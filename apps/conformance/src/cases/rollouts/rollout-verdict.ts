@@ -3,7 +3,7 @@ import { type Millis, millis } from '@switchyard/core';
 import { type ExplainAt, type RunRecord, type RunSummary, summarise } from '@switchyard/rollout';
 import type { RolloutTimeline } from '../../model/report-file.ts';
 
-/** What one path's requests come down to. */
+/** Verdict on the requests of one path. */
 export interface PathVerdict {
   readonly run: RunRecord;
   readonly summary: RunSummary;
@@ -19,8 +19,8 @@ export interface PathVerdict {
 const slackOfPrediction = 100;
 
 /**
- * Judges the requests of one path. Nobody says whether a foreign proxy has the terminating fallback (KEP-1669): its losses do. If some
- * fit no cause with it, and do without it, the proxy is one that has not.
+ * Judges the requests of one path. Whether a foreign proxy has the terminating fallback (KEP-1669) is unknown, so its losses decide: if
+ * fewer of them stay unexplained without the fallback, the proxy has none.
  */
 export function judge(run: RunRecord, explainAt: ExplainAt, releasedAt: ReleasedAt): PathVerdict {
   const whileServed = requestsWhileServed(run, releasedAt);
@@ -49,11 +49,11 @@ export function judge(run: RunRecord, explainAt: ExplainAt, releasedAt: Released
 }
 
 const causeWords: Readonly<Record<LossCause, string>> = {
-  droppedByNodeAlone: 'dropped by a node that did not use its terminating endpoint, while nobody else was to be asked',
+  droppedByNodeAlone: 'dropped by a node that did not use its terminating endpoint, while no other node was in use',
   droppedByNodeShared:
     'dropped by a node that did not use its terminating endpoint, while others had a part of the requests',
-  appGone: 'sent to an application that was gone',
-  noServerUp: 'closed by the load balancer, which held nobody UP',
+  appGone: 'sent to an application that had ended',
+  noServerUp: 'closed by the load balancer, which held no node UP',
   unexplained: 'that no event explains',
 };
 
@@ -67,14 +67,14 @@ function besidePrediction({ lost, predicted, lostByCause }: RunSummary, { settin
   return `${lost} lost, ${range} predicted${unexplained === 0 ? '' : `, ${unexplained} unexplained`}`;
 }
 
-/** When each old pod was let go, by its name; it served until then. */
+/** Time at which each old pod was released, by pod name; it served until then. */
 export type ReleasedAt = ReadonlyMap<string, Millis>;
 
-/** What a pod is sent shortly before its end it may not get to, on a busy machine. */
+/** On a busy machine a pod may not answer requests that arrive this shortly before its end, in milliseconds. */
 const beforeEnd = 400;
 
 /**
- * Without what was sent straight to a node that may use its own endpoints only, when its last one had been let go: there dropping is right.
+ * Removes requests sent straight to a node that may only use its own endpoints, after the last of these was released: dropping them is right.
  */
 function requestsWhileServed(run: RunRecord, releasedAt: ReleasedAt): RunRecord {
   const { path, moves } = run;

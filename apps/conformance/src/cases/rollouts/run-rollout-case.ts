@@ -18,7 +18,7 @@ const agent: ScenarioAgent = {
   routerIpMode: false,
 };
 
-/** A proxy that does not answer by then never will. */
+/** A proxy that has not answered by then is taken to never answer. */
 const settleTimeout = millis(20_000);
 const heldPerPath = 3;
 
@@ -44,7 +44,7 @@ interface Seen {
   readonly releasedAt: ReleasedAt;
 }
 
-/** Undefined: it did not get to its end, which is recorded. */
+/** Undefined: the rollout did not finish; a check records that. */
 async function rollOnce(
   { scene, app, targets, holdTargets }: RolloutScene,
   { record, tell }: { readonly record: CaseRecorder; readonly tell: (text: string) => void },
@@ -65,7 +65,7 @@ async function rollOnce(
     return { runs, held: (await held?.finish()) ?? [], releasedAt: release?.releasedAt ?? new Map() };
   } catch (error) {
     signal.throwIfAborted();
-    // Somebody was waited for who never answered: the proxy's fault, as everything else was seen to work before.
+    // An expected answer never came. Everything else worked before, so the proxy is at fault.
     if (!(error instanceof DataplaneError && error.code === 'rollout.timeout')) throw error;
     record.check({ ...check, expected: 'done', observed: 'stuck', because: [error.message] });
     return undefined;

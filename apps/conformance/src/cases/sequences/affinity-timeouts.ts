@@ -4,11 +4,11 @@ import { seenText } from '../../engine/probe-flow.ts';
 import type { Play } from './support/play.ts';
 import type { Sequence } from './support/sequence.ts';
 
-/** Of every Service here, in seconds. */
+/** Session affinity timeout of every Service here, in seconds. */
 const timeoutSeconds = 3;
-/** Between the visits of a client that comes in time: twice that is more than the timeout, so each visit must count. */
+/** Interval of visits within the timeout. Twice this is more than the timeout, so each visit must renew the session. */
 const visitInterval = 1600;
-/** How long it stays away to be forgotten; kernels look once a second at the least. */
+/** Time without a visit after which a session must have expired. Kernels check at least once a second. */
 const absence = timeoutSeconds * 1000 + 1500;
 /**
  * A forgotten client chooses among four endpoints and may find its old one again. That all of these do has a probability
@@ -41,7 +41,7 @@ export const affinityTimeouts: Sequence = {
     const clients = (['tcp', 'udp'] as const).flatMap((protocol) => [
       client(`${protocol}, pod by clusterIP`, byProtocol[protocol], { by: 'clusterIP', from: 'pod' }),
       client(`${protocol}, outside by nodePort`, byProtocol[protocol], { by: 'nodePort', from: 'outside' }),
-      // its address is in one network with that of who is outside
+      // its address is in the same network as the outside client's
       client(`${protocol}, node by clusterIP`, byProtocol[protocol], { by: 'clusterIP', from: 'node' }),
     ]);
     const first = await visit(play, clients);

@@ -12,9 +12,9 @@ import type { Sequence } from './support/sequence.ts';
  * 1.36 was measured with, 0.61 to 0.67 s. Others: what was measured, and half of it for a machine that does other things as well.
  */
 const limits = { ours: millis(610), others: millis(1000) } as const;
-/** Whatever else the machine does only adds to the time, so the best of some starts is the proxy's own. */
+/** Other work of the machine only adds to the time, so the shortest of several starts counts. */
 const mostStarts = 4;
-/** How long the proxy stays away before packets are looked at, in milliseconds. */
+/** Time between the kill of the proxy and the first packets, in milliseconds. */
 const absence = 200;
 
 /** The cluster goes on without its proxy: what was in the kernel stays, what changes is made up for at the start. */

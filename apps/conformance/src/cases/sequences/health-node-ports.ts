@@ -4,7 +4,7 @@ import type { Sequence } from './support/sequence.ts';
 
 type Answer = { readonly status: 200 | 503; readonly localEndpoints: number };
 
-/** What load balancers are told while endpoints and the proxy come and go. */
+/** Answers to load balancers while endpoints and the proxy start and end. */
 export const healthNodePorts: Sequence = {
   name: 'health-node-ports',
   title: 'the healthCheckNodePort counts ready endpoints of this node through every transition, and after a restart',

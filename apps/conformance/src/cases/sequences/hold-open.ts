@@ -3,7 +3,7 @@ import { exchange, type Held, hold, release } from './support/held.ts';
 import type { Play } from './support/play.ts';
 import type { Sequence } from './support/sequence.ts';
 
-/** What was decided when a connection was made is decided for its life. */
+/** The decision taken when a connection is made holds for its whole life. */
 export const holdOpen: Sequence = {
   name: 'hold-open',
   title: 'established TCP connections outlive every change of their Service and a restart of the proxy, idle or not',

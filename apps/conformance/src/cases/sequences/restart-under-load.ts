@@ -3,10 +3,10 @@ import type { Play } from './support/play.ts';
 import { underLoad } from './support/load.ts';
 import type { Sequence } from './support/sequence.ts';
 
-/** How long the proxy stays away, in milliseconds: enough for packets to meet what it leaves behind. */
+/** Time between end and start of the proxy, in milliseconds: packets use the rules that it left. */
 const absence = 300;
 
-/** A proxy that dies, by itself or because it is told to, and is started again. */
+/** The proxy is killed, or stopped, and started again. */
 export const restartUnderLoad: Sequence = {
   name: 'restart-under-load',
   title: 'a proxy that is killed, or stopped, and started again loses no new connection',
@@ -33,7 +33,7 @@ export const restartUnderLoad: Sequence = {
   },
 };
 
-/** A restart that loses nothing because nobody answers as he should would be none. */
+/** Checks that the endpoints answer after the restart. */
 async function seeAll(play: Play, id: string, service: Parameters<Play['dial']>[0]['service']): Promise<void> {
   const { cast } = play;
   await play.see(

@@ -2,7 +2,7 @@ import { outsideToNodePort, podToClusterIp } from './support/cast.ts';
 import { seeMoved } from './support/moved.ts';
 import type { Sequence } from './support/sequence.ts';
 
-/** What was removed while nobody watched. */
+/** Endpoints that were removed while no proxy ran. */
 export const staleAfterRestart: Sequence = {
   name: 'stale-after-restart',
   title: 'endpoints that went while the proxy was dead are gone after its start',

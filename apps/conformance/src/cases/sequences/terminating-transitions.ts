@@ -5,15 +5,15 @@ import { underLoad } from './support/load.ts';
 import type { Play } from './support/play.ts';
 import type { Sequence } from './support/sequence.ts';
 
-/** What becomes of the pod on this node and of the one elsewhere; undefined: gone. */
+/** Conditions of the pod on this node and of the pod on another node; undefined: no such pod. */
 interface Moment {
   readonly near: Condition | undefined;
   readonly far: Condition | undefined;
-  /** Of a pod's packet to the cluster IP: any usable endpoint. */
+  /** Endpoints for a pod's packets to the cluster IP: any usable one. */
   readonly inside: readonly ('near' | 'far')[];
-  /** Of a packet from outside to the NodePort, which keeps to this node's own; empty: nobody here. */
+  /** Endpoints for packets from outside to the NodePort, which uses this node's endpoints only; empty: none. */
   readonly local: readonly 'near'[];
-  /** Whether somebody elsewhere still serves: then what nobody here can answer is dropped, else refused. */
+  /** Whether another node has a serving endpoint: packets without a local endpoint are then dropped, else refused. */
   readonly isElsewhere: boolean;
 }
 

@@ -2,7 +2,7 @@ import { type Call, callName } from './support/cast.ts';
 import { seeMoved } from './support/moved.ts';
 import type { Sequence } from './support/sequence.ts';
 
-/** The kernel remembers that nobody translated the first datagram, and would translate none after it. */
+/** Conntrack keeps the first, untranslated datagram of a flow, and would translate none after it. */
 export const udpBeforeService: Sequence = {
   name: 'udp-before-service',
   title: 'a UDP client that began before there was a Service, and keeps its port, is answered once there is one',
@@ -18,7 +18,7 @@ export const udpBeforeService: Sequence = {
       { service, by: 'clusterIP', from: 'node', sourcePort: 9142 },
       { service, by: 'nodePort', from: 'outside', sourcePort: 9143 },
     ];
-    // What becomes of these is the network's own business.
+    // The result depends on the network and does not matter.
     await Promise.all(calls.map(async (call) => (await play.dial(call)).attempts(1)));
     await play.put({ services: [service], endpoints: cast.endpoints(service, 'near') });
     await seeMoved(play, ...calls.map((call) => ({ id: callName(call), call, to: 'near' as const })));

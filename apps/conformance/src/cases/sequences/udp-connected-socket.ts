@@ -4,7 +4,7 @@ import type { Sequence } from './support/sequence.ts';
 import type { Play } from './support/play.ts';
 import { openUdpClient, type UdpSocketKind } from './support/udp-client.ts';
 
-/** A socket that was led to an endpoint when it was connected, where nothing looks at its datagrams any more. */
+/** A socket that was translated when it was connected, so no rule sees its later datagrams. */
 export const udpConnectedSocket: Sequence = {
   name: 'udp-connected-socket',
   title:
@@ -15,7 +15,7 @@ export const udpConnectedSocket: Sequence = {
   run: (play) => follow(play, 'connected', 9121),
 };
 
-/** A socket that is led to an endpoint with each datagram, and must not see that the answers come from there. */
+/** A socket that is translated with each datagram, and must see answers from the Service's address. */
 export const udpUnconnectedSocket: Sequence = {
   name: 'udp-unconnected-socket',
   title:

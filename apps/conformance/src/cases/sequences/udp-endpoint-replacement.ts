@@ -3,7 +3,7 @@ import { type Move, seeMoved } from './support/moved.ts';
 import type { Play } from './support/play.ts';
 import type { Sequence } from './support/sequence.ts';
 
-/** The kernel knows a UDP client by its port, and would lead it to a pod that is gone for as long as it goes on asking. */
+/** Conntrack knows a UDP client by its port, and would send its datagrams to a removed pod as long as they continue. */
 export const udpEndpointReplacement: Sequence = {
   name: 'udp-endpoint-replacement',
   title:

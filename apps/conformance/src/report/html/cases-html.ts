@@ -19,7 +19,7 @@ export const glyphs: Readonly<Record<CellStatus, string>> = {
   none: '',
 };
 
-/** Words for who hears the page. */
+/** Words for screen readers. */
 const spoken: Readonly<Record<CellStatus, string>> = {
   passed: 'passed',
   failed: 'failed',
@@ -102,7 +102,7 @@ function sumHtml(cells: readonly MatrixCell[]): string {
 
 interface RowOptions {
   readonly hasFlakes: boolean;
-  /** What all ids of the group begin with, as a rule; left out in the rows. */
+  /** Common beginning of the group's ids, left out in the rows. */
   readonly prefix: string;
   readonly takesTab: boolean;
 }

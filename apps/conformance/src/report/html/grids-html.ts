@@ -56,7 +56,7 @@ function markHtml({ caseId, column, status, expected }: GridMark): string {
   return tag('i', { class: `c-${status}`, title, 'data-case': caseId, 'data-proxy': column });
 }
 
-/** What is expected, in a word: `forward`, `drop`, `reject`. Modes and protocols may differ. */
+/** The expectation in one word: `forward`, `drop`, `reject`. Modes and protocols may differ. */
 function wordHtml(marks: readonly GridMark[]): string {
   const words = [...new Set(marks.flatMap(({ expected }) => expected.map((text) => text.split(' ', 1)[0] ?? '')))];
   return words.length === 0 ? '' : `<small>${words.map(escapeMarkup).join(', ')}</small>`;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { escapeMarkup } from '../markup.ts';
 
-/** What is put into the frame of a page. */
+/** Parts of a page. */
 export interface PageParts {
   readonly title: string;
   readonly styles: string;
@@ -14,8 +14,8 @@ export interface PageParts {
 }
 
 /**
- * One self-contained page. Its policy forbids the browser to fetch anything, and to run any script but the one given here,
- * whatever a report file may hold.
+ * One self-contained page. Its policy forbids the browser to fetch anything, and to run any script other than the given one, even if
+ * a report file contains one.
  */
 export function pageFrame({ title, styles, body, data, script }: PageParts): string {
   const hash = createHash('sha256').update(script).digest('base64');

@@ -144,7 +144,7 @@ const hostile = aReport(
   }),
 );
 
-test('whatever a report holds, it is text on the page', () => {
+test('any content of a report is text on the page', () => {
   const page = reportHtml(hostile);
   expect(page).not.toMatch(/<img|onload="|<svg onload/);
   expect(page.match(/<script/g)).toHaveLength(2);
@@ -184,7 +184,7 @@ const anyReport: fc.Arbitrary<ReportFile> = fc
   )
   .map((runs) => aReport(...runs.map(aRun)));
 
-test('every failure and error of a proxy is told exactly once, however many rounds', () => {
+test('every failure and error of a proxy is shown exactly once for any number of rounds', () => {
   fc.assert(
     fc.property(anyReport, (report) => {
       const wanted = (status: string): readonly string[] => {

@@ -9,7 +9,7 @@ import { rolloutLine } from '../rollout-text.ts';
 import { skipGroups } from '../skips.ts';
 import { rolloutSvg } from './rollout-svg.ts';
 
-/** One card per proxy: what came of it at a glance. A click shows it alone. */
+/** One card per proxy with its counts. A click shows only this proxy. */
 export function cardsHtml(columns: readonly Column[]): string {
   return `<div class="cards">${columns.map(cardHtml).join('\n')}</div>`;
 }
@@ -32,7 +32,7 @@ ${verdict}<span class="share" aria-hidden="true">${shares.join('')}</span>
 <small>${passed} passed${skipped > 0 ? `, ${skipped} skipped` : ''}${times}, ${durationText(timeCovered(runs)).replaceAll(' ', '&nbsp;')}</small></button>`;
 }
 
-/** What was run where, in one line. */
+/** Start, target, kernel, seed and version of the runs, in one line. */
 export function factsHtml({ runs, version }: ReportFile): string {
   const unique = (values: readonly string[]): string => [...new Set(values)].join(', ');
   const started = runs.map(({ startedAt }) => startedAt).sort()[0] ?? '';
@@ -62,7 +62,7 @@ export function skipsHtml(report: ReportFile): string {
 <tbody>${rows.join('\n')}</tbody></table></section>`;
 }
 
-/** What several rounds disagree on. */
+/** Cases whose verdict differs between rounds. */
 export function flakesHtml(report: ReportFile): string {
   const flakes = flakesOf(report);
   if (flakes.rounds < 2) return '';

@@ -2,8 +2,8 @@ import { escapeMarkup } from '../markup.ts';
 import type { PageCase, PageCell, PageCheck, PageData } from '../page-data.ts';
 
 /**
- * What is shown of a case when its cell is chosen: all columns beside each other. The `.slot` is for the failure that stands on the
- * page already. Undefined: there is no such case.
+ * Details of a case when its cell is chosen: all columns side by side. The `.slot` is for the failure that is already on the page.
+ * Undefined: there is no such case.
  */
 export function detailHtml(data: PageData, caseId: string, chosen: string): string | undefined {
   if (!Object.hasOwn(data.cases, caseId)) return undefined;
@@ -16,7 +16,7 @@ ${table(data, found, chosen)}`;
 }
 
 function table(data: PageData, found: PageCase, chosen: string): string {
-  // Who did not run the case has nothing to say of it.
+  // Columns that did not run the case are left out.
   const shown = data.columns.flatMap((column, index) => {
     const cell = found.cells[index];
     return cell === null || cell === undefined ? [] : [{ column, cell }];
@@ -47,7 +47,7 @@ function reasonRow(data: PageData, cells: readonly PageCell[]): string {
   return `<tr><th scope="row">reason</th><td></td>${texts.join('')}</tr>`;
 }
 
-/** What someone saw otherwise than expected comes first, then what proxies saw differently. */
+/** Ids of checks: first the failed ones, then those with different observations. */
 function checkIds(cells: readonly PageCell[]): readonly string[] {
   const checks = cells.flatMap((cell) => cell.checks);
   const rankOf = ({ id, ok }: PageCheck): number => {
@@ -69,7 +69,7 @@ function row(data: PageData, cells: readonly PageCell[], id: string): string {
   return `<tr><th scope="row">${textOf(known[0]?.what)} <small>${escapeMarkup(id)}</small></th><td>${common}</td>${texts.join('')}</tr>`;
 }
 
-/** What is exactly as expected needs no second look: a sign. */
+/** Cell of an observation; only a check mark if it is exactly as expected. */
 function observed(check: PageCheck | undefined, textOf: (index: number) => string, isCommon: boolean): string {
   if (check === undefined) return '<td class="soft">not looked at</td>';
   const text = textOf(check.observed);

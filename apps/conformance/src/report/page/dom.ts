@@ -31,7 +31,7 @@ export interface PageElement {
   addEventListener(kind: string, listener: (event: PageEvent) => void): void;
 }
 
-/** What happened. */
+/** An event. */
 export interface PageEvent {
   readonly target: PageElement | null;
   readonly key: string;

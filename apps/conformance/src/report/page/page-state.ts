@@ -1,4 +1,4 @@
-/** What a reader has chosen on the page; it stands in the address behind the `#`, so that it can be passed on. */
+/** Selection of the reader, which is part of the address behind the `#`, so that it can be shared. */
 export interface PageState {
   /** Words that a row must have, in its id, title or tags. */
   readonly words: string;
@@ -40,7 +40,7 @@ export function formatHash(state: PageState): string {
   return query.toString().replaceAll('%2F', '/');
 }
 
-/** What the filter knows of a row. */
+/** Facts about a row for the filter. */
 export interface RowFacts {
   /** In lower case. */
   readonly text: string;

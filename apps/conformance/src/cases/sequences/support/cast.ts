@@ -22,13 +22,13 @@ import {
 } from '@switchyard/scenarios';
 import { type PodName, sequencePods } from '../../sequence-pods.ts';
 
-/** What an endpoint's conditions say, as a pod's life has them one after another. */
+/** Conditions of an endpoint, in the order in which a pod has them. */
 export type Condition = 'ready' | 'serving-terminating' | 'terminating';
 
-/** By which of a Service's frontends a flow comes. `secondNodePort`: at an address that the Node object does not name. */
+/** Frontend that a flow uses. `secondNodePort`: the NodePort at an address that the Node object does not name. */
 export type Frontend = 'clusterIP' | 'nodePort' | 'secondNodePort' | 'loadBalancerIP';
 
-/** A Service of a sequence; what is left out is as the API has it by default. */
+/** A Service of a sequence. Absent fields have the API's defaults. */
 export interface ServiceOptions {
   /** Default 1. Each has a name, a cluster IP, a load-balancer IP and NodePorts of its own. Up to 200. */
   readonly number?: number;
@@ -68,7 +68,7 @@ export function callName({ from, by, inOtherFamily }: Call): string {
   return `${from} by ${by}${inOtherFamily === true ? ', other family' : ''}`;
 }
 
-/** An agent as scenarios have it by default. */
+/** Default agent settings of scenarios. */
 export const plainAgent: ScenarioAgent = {
   detectLocal: { kind: 'clusterCIDR' },
   masqueradeAll: false,
@@ -85,7 +85,7 @@ export function addressIn(ipFamily: IpFamily, ipv4: string): IpAddress {
   return ipFamily === 'IPv4' ? parseIp(ipv4) : twin;
 }
 
-/** Names of nodes are by number: `near` is on the node under test. */
+/** `near` pods are on node1, the node under test. */
 function nodeOf(pod: PodName): string {
   return pod.startsWith('near') ? 'node1' : 'node2';
 }
@@ -157,7 +157,7 @@ export class Cast {
     return pods.map((pod) => this.endpoint(service, pod));
   }
 
-  /** Exactly these pods answer. */
+  /** Expectation that exactly these pods answer. */
   forward(pods: readonly PodName[], how: 'direct' | 'masqueraded' | 'masqueraded by packets' = 'direct'): Expectation {
     const isByPackets = dataplaneNamed(this.dataplane).translation === 'packets';
     const masquerade = how === 'masqueraded by packets' ? isByPackets : how === 'masqueraded';
@@ -200,7 +200,7 @@ export class Cast {
   }
 }
 
-/** A scenario that is nothing but a moment: its first state is what the cluster holds. */
+/** A scenario without steps, whose first state is the content of the cluster. */
 export function momentScenario(
   cast: Cast,
   about: { readonly id: string; readonly title: string; readonly why: string; readonly isDualStack: boolean },
@@ -227,7 +227,7 @@ function numberOf({ name }: ScenarioService): number {
   return Number(name.slice(name.lastIndexOf('-') + 1));
 }
 
-/** Also of a Service that has none now: where nobody must answer. */
+/** NodePort of a Service. A Service without one must not answer there. */
 function nodePortOf(service: ScenarioService): Port {
   return parsePort(30_079 + numberOf(service));
 }

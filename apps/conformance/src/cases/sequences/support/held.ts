@@ -5,7 +5,7 @@ import { type Call, callName } from './cast.ts';
 import { seenText } from '../../../engine/probe-flow.ts';
 import type { Play } from './play.ts';
 
-/** What an established connection must do whatever happens around it. */
+/** Expected result for an established connection. */
 export const goesOn = 'the connection goes on';
 
 /** An open TCP connection by a Service. */
@@ -17,7 +17,7 @@ export interface Held {
   readonly connection: ProbeConnection | undefined;
 }
 
-/** Opens a connection; whether somebody answered is a check. */
+/** Opens a connection and records as a check whether an endpoint answered. */
 export async function hold(play: Play, call: Call, name: string = callName(call)): Promise<Held> {
   const { flow } = play.flowAt(call, { kind: 'pass' });
   const { seen, connection } = await (await play.dial(call)).hold();

@@ -4,14 +4,14 @@ import { flowText } from '@switchyard/scenarios';
 import { type Call, callName } from './cast.ts';
 import type { Play } from './play.ts';
 
-/** Nothing but this is what a load must show. */
+/** The only accepted result of a load. */
 export const nothingLost = 'no request lost';
 
 /** Packets that flow while something happens. */
 export interface LoadSpec {
   /** Begins the ids of the checks, one for each call. */
   readonly id: string;
-  /** What happens meanwhile: `while the proxy is restarted`. */
+  /** Event during the load, in words: `while the proxy is restarted`. */
   readonly during: string;
   readonly calls: readonly Call[];
 }
@@ -25,9 +25,9 @@ const rate = 100;
 const timeout = millis(900);
 /** Longer than any sequence: loads are stopped. */
 const longest = millis(120_000);
-/** How long a generator may take to begin, in milliseconds. */
+/** Longest time until a load generator sends its first request, in milliseconds. */
 const patience = 10_000;
-/** Requests go on for so long after what happened, in milliseconds. */
+/** Requests continue for this time after the event, in milliseconds. */
 const afterwards = 100;
 
 /** Does something while new connections are made at a steady rate, and records a check for each call that none was lost. */
@@ -50,7 +50,7 @@ export async function underLoad<T>(play: Play, { id, during, calls }: LoadSpec, 
   return result;
 }
 
-/** Whatever came of the first request: from then on the schedule runs. */
+/** Waits for the first result, of any outcome: from then on the schedule runs. */
 async function hasBegun(play: Play, run: LoadRun): Promise<void> {
   const done = new AbortController();
   const first = async (): Promise<void> => {

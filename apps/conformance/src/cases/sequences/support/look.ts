@@ -3,7 +3,7 @@ import { observationText, type ScenarioFlow } from '@switchyard/scenarios';
 import { countText, type ErrorLimits, probeFlow, seenText } from '../../../engine/probe-flow.ts';
 import type { Dial, Seen } from '../../../model/bed.ts';
 
-/** What some attempts showed, in words that are the same for the same outcome. */
+/** Result of some attempts, in words that are equal for equal outcomes. */
 export interface Look {
   readonly observed: string;
   readonly because: readonly string[];

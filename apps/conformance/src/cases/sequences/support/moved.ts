@@ -6,19 +6,19 @@ import type { Call } from './cast.ts';
 import { answerAtPace, countText, limitedText, mostPaced, seenText } from '../../../engine/probe-flow.ts';
 import type { Play } from './play.ts';
 
-/** A client that keeps its port, and where it must be led to. */
+/** A client that keeps its port, and the endpoint that it must reach. */
 export interface Move {
   readonly id: string;
   readonly call: Call;
-  /** `refused`: there is nobody, and the client is told. */
+  /** `refused`: no endpoint is left, and the client gets an error. */
   readonly to: PodName | 'refused';
   /** Who sends; undefined: a socket of its own for each datagram, from the same port. */
   readonly client?: Pick<Dial, 'attempts'>;
 }
 
 /**
- * How long a client may be led astray after a change. Far more than any proxy takes on a machine that is its own: whoever looks for
- * sockets visits every network namespace, and where labs stand side by side there are hundreds.
+ * Longest time that a client may reach its old endpoint after a change. Much longer than any proxy needs on an idle machine: a search
+ * for sockets visits every network namespace, and labs that run side by side have hundreds.
  */
 const patience = millis(10_000);
 /** Between two datagrams. */
@@ -29,8 +29,8 @@ const more = 3;
 const moreRefused = 1;
 
 /**
- * A flow that goes on follows a change a moment later, for its entry in the kernel is looked for and removed: a wrong answer
- * counts when it stays. Once moved it stays moved. Side by side, and a check for each.
+ * Checks that clients reach their new endpoint and keep it. A proxy finds and removes conntrack entries a moment after a change, so a
+ * wrong answer only counts when it persists. Clients run side by side, with a check for each.
  */
 export async function seeMoved(play: Play, ...moves: readonly Move[]): Promise<void> {
   const answers = await Promise.all(moves.map((move) => untilMoved(play, move)));

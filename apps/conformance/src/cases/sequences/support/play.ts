@@ -20,7 +20,7 @@ import type { CaseRecorder, FlowAt } from '../../../model/recorder.ts';
 import { type Call, Cast, momentScenario, plainAgent } from './cast.ts';
 import { lookAt } from './look.ts';
 
-/** What a sequence is about; of its case, and of the scenarios by which it speaks to the bed. */
+/** Description of a sequence, used for its case and for the scenarios that it gives to the environment. */
 export interface About {
   readonly id: string;
   readonly title: string;
@@ -31,7 +31,7 @@ export interface About {
   readonly dataplane: DataplaneName;
 }
 
-/** What a sequence runs on. */
+/** Inputs of a run of a sequence. */
 export interface PlayOptions {
   readonly about: About;
   readonly bed: Bed;
@@ -40,19 +40,19 @@ export interface PlayOptions {
   readonly signal: AbortSignal;
 }
 
-/** What the cluster is to hold; what is left out stays. */
+/** Change of the cluster's content. Absent fields stay as they are. */
 export interface Change {
-  /** Puts these; others stay. */
+  /** Services to put; others stay. */
   readonly services?: readonly ScenarioService[];
-  /** Of a Service that goes, endpoints go, too. */
+  /** Services to remove, with their endpoints. */
   readonly without?: readonly ScenarioService[];
-  /** All endpoints there are from now on, of all Services. */
+  /** All endpoints of all Services from now on. */
   readonly endpoints?: readonly ScenarioEndpoint[];
-  /** What node1's Node object says; IPv4 of the plan. */
+  /** Address in node1's Node object: an IPv4 address of the plan. */
   readonly nodeAddress?: string;
 }
 
-/** What a call must meet. `id` names the check. */
+/** Expected result of a call. `id` names the check. */
 export interface Sight {
   readonly id: string;
   readonly call: Call;
@@ -62,7 +62,7 @@ export interface Sight {
 const healthPatience = millis(1500);
 const healthInterval = millis(20);
 
-/** A sequence on its way: the cluster as it is to be, and what was seen of it. */
+/** A running sequence: the content of the cluster, and helpers that change it and record checks. */
 export class Play {
   readonly cast: Cast;
   readonly bed: Bed;
@@ -106,7 +106,7 @@ export class Play {
     await this.#deliver(change, true);
   }
 
-  /** Changes the cluster, whatever the proxy does. */
+  /** Changes the cluster without waiting for the proxy. */
   async write(change: Change): Promise<void> {
     await this.#deliver(change, false);
   }
@@ -139,7 +139,7 @@ export class Play {
     }
   }
 
-  /** What a health check answers; a wrong answer counts when it stays for a moment: the server follows the kernel. */
+  /** Checks the answer of a health check. A wrong answer only counts when it persists: the server is updated after the kernel. */
   async seeHealth(
     id: string,
     service: ScenarioService,
