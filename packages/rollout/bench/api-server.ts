@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { parseCidr } from '@switchyard/core';
 import { listenInNamespace, startApiServer } from '@switchyard/lab';
 
-/** What this process tells the bench when it listens. */
+/** Message of this process to the bench when it listens. */
 export interface ApiServerReady {
   /** On the machine's loopback. */
   readonly url: string;

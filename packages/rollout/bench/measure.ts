@@ -7,7 +7,7 @@ import type { Mode } from './modes.ts';
 import { cpuOf, monotonic, peakRssOf, rssOf } from './process-figures.ts';
 import type { Stage } from './stage.ts';
 
-/** What was measured at one size. All times in milliseconds, memory in MB. */
+/** Figures of one size. All times in milliseconds, memory in MB. */
 export interface SizeFigures {
   readonly services: number;
   readonly coldStarts: readonly number[];
@@ -119,7 +119,7 @@ export class Measurement {
     return { agent, took: at - start, synced: loggedAt(agent, 'in sync') - wallStart };
   }
 
-  /** The table is there, but one endpoint moved while nobody was there to see: from the start to its answer. */
+  /** The table exists, but one endpoint moved while no agent ran: from the start to its answer. */
   async #adopt(signal: AbortSignal, mode: Mode = this.#mode): Promise<number> {
     this.#pod = other(this.#pod);
     await moveService(this.#stage.api, moved, this.#stage.addresses[this.#pod], signal);
@@ -217,7 +217,7 @@ function loggedAt(agent: LabProcess, message: string): number {
   return line === undefined ? Number.NaN : (JSON.parse(line) as { readonly time: number }).time;
 }
 
-/** What is not answered at once may have met no rules yet; the second SYN would come a second later. */
+/** Short, because an unanswered attempt may have come before the rules, and its second SYN would come a second later. */
 const tcp = { protocol: 'tcp', port: 80, timeout: 30 } as const;
 const patient = { interval: 5, timeout: startTimeout };
 

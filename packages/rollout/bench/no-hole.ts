@@ -1,4 +1,4 @@
-// Rollouts behind a load balancer that checks often: does it ever hold nobody UP while the pod moves to another node? 20 rollouts each behind our
+// Rollouts behind a load balancer that checks often: does it ever hold no node UP while the pod moves to another node? 20 rollouts each behind our
 // profile, which must lose nothing, and behind faithful `2 s x 1` checks, which must show that the hole is there to be closed. Needs root.
 //   --rounds N (5, of 4 apps each)  --time-scale N (1)  --drain SECONDS (5)  --profile NAME  --fast-drain  --lb process|docker  --ours-only
 import { parseArgs } from 'node:util';

@@ -1,4 +1,4 @@
-// What a rolling update loses behind each health-check profile: one rollout per profile, fallback off and on, and drain time, measured
+// Losses of a rolling update behind each health-check profile: one rollout per profile, fallback off and on, and drain time, measured
 // and predicted, written to docs/generated/profile-losses.md; the figures stay in packages/rollout/.test-results. Needs root.
 //   --time-scale N (0.5)  --rate N (20, unscaled)  --lb process|docker  --only PROFILE (several; others keep their figures)  --out FOLDER (docs/generated)
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';

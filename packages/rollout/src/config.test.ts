@@ -63,7 +63,7 @@ describe('the options of the demo', () => {
     expect(readConfig([arg])).toMatchObject({ fallbacks });
   });
 
-  test.each(['--help', '-h'])('%s asks for the text', (arg) => {
+  test.each(['--help', '-h'])('%s prints the text', (arg) => {
     expect(readConfig([arg])).toBe('help');
   });
 

@@ -4,7 +4,7 @@ import { agentModes, defaultAgentMode } from '@switchyard/lab';
 import { healthCheckOf, type Profile, type ProfileChanges, profiles } from './profiles.ts';
 import type { RunSettings } from './run-record.ts';
 
-/** What the demo does. */
+/** Configuration of the demo. */
 export interface DemoConfig {
   readonly fallbacks: readonly ('off' | 'on')[];
   readonly settings: Omit<RunSettings, 'terminatingFallback'>;
@@ -12,7 +12,7 @@ export interface DemoConfig {
   readonly reportFile: string;
 }
 
-/** Some to a line, where they stand in the text. */
+/** The names on two lines, indented for the usage text. */
 function profileNames(): string {
   const names = profiles.map(({ name }) => name);
   const half = Math.ceil(names.length / 2);

@@ -4,7 +4,7 @@ import { dataplaneNamed } from '@switchyard/scenarios';
 import { stateAt } from './rollout/observe-slices.ts';
 import type { ExplainAt } from './summarise.ts';
 
-/** Addresses the question needs. */
+/** Addresses that an explanation needs. */
 export interface ExplainSettings {
   /** Address of each node, by name. */
   readonly nodeAddresses: ReadonlyMap<string, IpAddress>;
@@ -24,14 +24,14 @@ export const labSettings: ExplainSettings = {
 };
 
 /**
- * What the node's dataplane had to do with a connection from outside (from the load balancer: the old node): the oracle, asked about the
- * table of the moment. The same policy code that the agent runs, fed with what a watch of our own saw.
+ * Explains what the node's dataplane (for the load balancer: the old node's) had to do with a connection from outside at a time. Uses
+ * the policy code of the agent with the objects that a separate watch saw.
  */
 export function explainFrom(settings: ExplainSettings): ExplainAt {
   return (run, at) => {
     const state = stateAt(run.states, at);
     const { path } = run;
-    // Where packets to a cluster IP come from is not said; a load balancer asks the old node.
+    // The source of packets to a cluster IP is unknown; a load balancer sends to the old node.
     if (path.kind === 'node' && path.frontend === 'clusterIP') return [];
     const node = path.kind === 'node' ? path.node : run.moves[0].oldPod.node;
     const service = state?.service;

@@ -40,7 +40,7 @@ export class LiveLines {
     return lines;
   }
 
-  /** What has not been shown yet. */
+  /** Returns the remaining lines. */
   finish(): readonly LiveLine[] {
     return [...(this.#symbols === '' ? [] : this.#closePeriod()), ...this.#closeQuiet()];
   }

@@ -30,7 +30,7 @@ describe('what is due counts, sent or not', () => {
       text: '...',
     },
     { what: 'the first ones are missing', sent: [request(2)], until: due(3), text: 'uu.' },
-    { what: 'more were sent than were asked for', sent: all(6), until: due(3), text: '......' },
+    { what: 'more were sent than were due', sent: all(6), until: due(3), text: '......' },
     { what: 'one that is due this very moment may still be on its way', sent: all(3), until: due(3) + 1, text: '...' },
     { what: 'nothing was sent at all', sent: [], until: due(3), text: '' },
   ])('$what: $text', ({ sent, until, text }) => {
@@ -44,7 +44,7 @@ test('a request that was not sent stands at its due time', () => {
 });
 
 // The article's outage: 12 s of 37 in which every second server is dead; each loss costs a closed loop half a second.
-test('the share of losses is that of the time of the outage, where a closed loop that waits out its losses tells less', () => {
+test('the share of losses is that of the time of the outage, where a closed loop that waits out its losses counts less', () => {
   const isLost = (sequence: number): boolean => sequence >= 100 && sequence < 340 && sequence % 2 === 0;
   const open = Array.from({ length: 740 }, (_, n) => request(n, isLost(n) ? 'timeout' : 'answered'));
   const closed: RequestRecord[] = [];

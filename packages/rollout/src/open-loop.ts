@@ -1,7 +1,7 @@
 import { type Millis, millis } from '@switchyard/core';
 import type { RequestRecord } from './run-record.ts';
 
-/** What an open loop was to send. */
+/** Schedule of an open loop. */
 export interface OpenLoop {
   /** Requests per second. */
   readonly rate: number;
@@ -10,9 +10,9 @@ export interface OpenLoop {
 }
 
 /**
- * All requests that were due, in order: those that were sent, and in the gaps and at the end those that were not. A load that waits for
- * answers (a closed loop) sends less just while requests are lost, and would count too few of them; what is due counts, sent or not.
- * Without any request nothing is known of when the loop began, and the result is empty.
+ * Returns all requests that were due, in order: sent ones, and unsent ones in the gaps and at the end. A closed loop, which waits for
+ * answers, sends less while requests are lost and would count too few losses; here every due request counts. Without any sent request
+ * the start of the loop is unknown, and the result is empty.
  */
 export function openLoop(sent: readonly RequestRecord[], { rate, until }: OpenLoop): readonly RequestRecord[] {
   const bySequence = new Map(sent.map((request) => [request.sequence, request]));

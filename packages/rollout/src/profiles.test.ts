@@ -8,7 +8,7 @@ function flagsOf(name: string, changes: ProfileChanges = {}, timeScale = 1): rea
   return healthCheckFlags(healthCheckOf(profile, changes, timeScale));
 }
 
-describe('the load balancer is told', () => {
+describe('flags of the load balancer', () => {
   test.each(profiles.map(({ name }) => name))('only the name of %s, unscaled and unchanged', (name) => {
     expect(flagsOf(name)).toEqual([`--health-check-profile=${name}`]);
   });
@@ -35,7 +35,7 @@ describe('the load balancer is told', () => {
     ]);
   });
 
-  test('nothing of DOWN nodes where they are asked no less often than nodes that are UP', () => {
+  test('none for DOWN nodes where they are checked no less often than UP nodes', () => {
     expect(flagsOf('switchyard', { interval: millis(100) })).toEqual([
       '--health-check-profile=switchyard',
       '--health-check-interval=100ms',

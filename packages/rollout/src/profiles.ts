@@ -14,7 +14,7 @@ export const profiles: readonly Profile[] = Object.entries(knownChecks).map(([na
 export type ProfileChanges = Partial<Pick<CheckTiming, 'interval' | 'fall' | 'rise'>>;
 
 /**
- * A profile with changes, all durations times `timeScale` but `lastUpFor`, which the load balancer takes from the profile. DOWN nodes are asked as
+ * A profile with changes, all durations times `timeScale` but `lastUpFor`, which the load balancer takes from the profile. DOWN nodes are checked as
  * often as the load balancer does with the same flags.
  */
 export function healthCheckOf(profile: Profile, changes: ProfileChanges, timeScale: number): HealthCheck {
@@ -33,7 +33,7 @@ export function healthCheckOf(profile: Profile, changes: ProfileChanges, timeSca
   };
 }
 
-/** The load balancer's flags for these health checks: the profile, and whatever differs from it. */
+/** The load balancer's flags for these health checks: the profile and all values that differ from it. */
 export function healthCheckFlags(healthCheck: HealthCheck): readonly string[] {
   const { profile, interval, downInterval, fall, rise, timeout } = healthCheck;
   const named = profiles.find(({ name }) => name === profile);

@@ -44,7 +44,7 @@ const predicted = (options: Omit<Options, 'lost'>): readonly [number, number] =>
   return [Math.round(least), Math.round(most)];
 };
 
-describe('what is predicted at 20/s, where nobody says when proxies applied what', () => {
+describe('what is predicted at 20/s, where the proxies do not report their applies', () => {
   test.each<{ what: string; options: Omit<Options, 'lost'>; range: readonly [number, number] }>([
     {
       what: 'all endpoints, no surge, no fallback: from the deletion until the new pod is known',

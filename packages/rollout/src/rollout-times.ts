@@ -127,8 +127,8 @@ function othersUpFrom(run: RunRecord, { oldPod, deletedAt }: Move): Millis | und
 
 /**
  * When the load balancer stopped using the old node, or the node had an endpoint again before that. With fast drain that is when EndpointSlices
- * say that its pod terminates, but not before another node is UP. Where nodes that were UP stand in for nobody, it went on using the old
- * one until then too.
+ * say that its pod terminates, but not before another node is UP. If recently UP nodes are used while none is UP, it used the old one
+ * until then too.
  */
 function leftAt(run: RunRecord, { move, knewAt, back }: Seen, newUp: Millis | undefined): Millis | undefined {
   const { settings } = run;

@@ -3,27 +3,27 @@ import type { CheckTiming } from '@switchyard/loss';
 import type { EndpointSliceRecord, IpFamily, Millis, ServiceRecord } from '@switchyard/core';
 import type { LoadResult } from '@switchyard/lab';
 
-/** How the load balancer finds out which nodes to use. Durations are the real ones, already scaled. */
+/** Health checks of the load balancer. Durations are real ones, already scaled. */
 export interface HealthCheck extends CheckTiming {
   /** Name of the profile that the timing was taken from; flags may have changed it. */
   readonly profile: string;
 }
 
-/** What was chosen for one run. Durations are the real ones, already scaled. */
+/** Settings of one run. Durations are real ones, already scaled. */
 export interface RunSettings {
   readonly terminatingFallback: boolean;
   /** The node agents' --proxy-mode. */
   readonly proxyMode: DataplaneName;
   /** Requests per second of the open loop. */
   readonly rate: number;
-  /** How long a request may take in all. */
+  /** Timeout of a request. */
   readonly requestTimeout: Millis;
   readonly healthCheck: HealthCheck;
   /** Where the load balancer runs: one HAProxy process in the lab's load-balancer host, or a container of a Docker Engine there. */
   readonly runtime: 'process' | 'docker';
   /** Whether the load balancer takes a node out as soon as an EndpointSlice says so, before any check fails. */
   readonly fastDrain: boolean;
-  /** How long the app goes on serving after SIGTERM. */
+  /** Time that the app serves after SIGTERM. */
   readonly delayShutdown: Millis;
   /** Factor all durations were multiplied by; 1 is the article's experiment. */
   readonly timeScale: number;
@@ -45,7 +45,7 @@ export interface PodMoment {
   readonly phase: 'created' | 'started' | 'ready' | 'deleting' | 'sigterm' | 'ended' | 'gone';
 }
 
-/** What the EndpointSlices said of one node's endpoint from `at` on. */
+/** State of one node's endpoint in the EndpointSlices from `at` on. */
 export interface EndpointMoment {
   readonly at: Millis;
   readonly node: string;
@@ -67,7 +67,7 @@ export interface HealthMoment {
   readonly status: number;
 }
 
-/** What HAProxy thinks of a node from `at` on. */
+/** HAProxy's state of a node from `at` on. */
 export interface LoadBalancerMoment {
   readonly at: Millis;
   readonly node: string;
@@ -124,7 +124,7 @@ export interface RunRecord {
   readonly requests: readonly RequestRecord[];
   readonly pods: readonly PodMoment[];
   readonly endpoints: readonly EndpointMoment[];
-  /** Undefined: nobody can say when a node's proxy applied what. */
+  /** Undefined: the proxies do not report their applies. */
   readonly syncs: readonly SyncMoment[] | undefined;
   readonly health: readonly HealthMoment[];
   readonly loadBalancer: readonly LoadBalancerMoment[];

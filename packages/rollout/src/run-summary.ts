@@ -11,7 +11,7 @@ export interface KeyTimes {
   readonly appEnded: number | undefined;
 }
 
-/** What a run comes down to. */
+/** Summary of a run. */
 export interface RunSummary {
   readonly terminatingFallback: boolean;
   readonly requests: number;
@@ -21,9 +21,9 @@ export interface RunSummary {
   readonly lossWindow: { readonly from: number; readonly to: number } | undefined;
   /** Length of the loss window; 0 when nothing was lost. */
   readonly lossWindowSeconds: number;
-  /** What the loss model says, given the observed event times: the middle of `predicted`. */
+  /** Loss that the model predicts from the observed event times: the middle of `predicted`. */
   readonly predictedLost: number;
-  /** The same with what is not known of the proxies' applies; both are equal where those were observed. */
+  /** Bounds of the prediction for unknown applies of the proxies; both are equal if the applies were observed. */
   readonly predicted: { readonly least: number; readonly most: number };
   /** Lost requests by cause; causes without one are left out. */
   readonly lostByCause: Readonly<Partial<Record<LossCause, number>>>;
@@ -44,6 +44,6 @@ export interface Loss {
 
 /** Why the first lost request was lost. */
 export interface FirstLoss extends Loss {
-  /** What the oracle says the node did with it, in order. Empty if no packet reached a node. */
+  /** The oracle's explanation of what the node did with it, in order. Empty if no packet reached a node. */
   readonly explanation: readonly string[];
 }

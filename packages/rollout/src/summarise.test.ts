@@ -64,7 +64,7 @@ describe('summarise', () => {
     expect(summary.firstLoss).toBeUndefined();
   });
 
-  test('an app that stopped accepting is to blame, whatever the node would have done', () => {
+  test('an app that stopped accepting is the cause, independent of the node', () => {
     const run = syntheticRun({ terminatingFallback: false });
     const pods = run.pods.map((moment) => (moment.phase === 'ended' ? { ...moment, at: deletedAt } : moment));
     const fallback: RunRecord = { ...run, pods, settings: { ...run.settings, terminatingFallback: true } };
@@ -84,7 +84,7 @@ describe('summarise', () => {
     expect(summarise({ ...run, requests }, explainAt).lostByCause).toEqual({ unexplained: 1 });
   });
 
-  test('while HAProxy has nobody UP the reason is HAProxy, not the node', () => {
+  test('while HAProxy has no node UP the reason is HAProxy, not the node', () => {
     const run = syntheticRun({ terminatingFallback: true });
     const hole: RunRecord = {
       ...run,
@@ -127,7 +127,7 @@ describe('when the load balancer stopped using the old node', () => {
   }
 
   test.each([
-    ['it held the node DOWN, where nobody stands in', leftAfter({}), 1],
+    ['it held the node DOWN, and uses no recently UP nodes', leftAfter({}), 1],
     ['a node stands in until the other is UP', leftAfter({ whenNoneUp: 'lastUp', lastUpFor: millis(10_000) }), 2.93],
     ['but no longer than it may', leftAfter({ whenNoneUp: 'lastUp', lastUpFor: millis(500) }), 1.5],
     ['all nodes are used until the other is UP', leftAfter({ whenNoneUp: 'all' }), 2.93],

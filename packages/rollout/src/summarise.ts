@@ -8,7 +8,7 @@ import { observationSlack } from './sync-bounds.ts';
 /** Asks the oracle what the old node did with a packet that arrived at a time; ordered sentences. */
 export type ExplainAt = (run: RunRecord, at: Millis) => readonly string[];
 
-/** What a run comes down to: losses, their causes, and what the model says the observed events cost. */
+/** Summarises a run: losses, their causes, and the loss that the model predicts from the observed events. */
 export function summarise(run: RunRecord, explainAt: ExplainAt): RunSummary {
   const [firstMove] = run.moves;
   const { deletedAt } = firstMove;
@@ -57,7 +57,7 @@ const ends: readonly Picked[] = [
   { going: 'earliest', coming: 'latest' },
 ];
 
-/** What the model says is lost, in requests, not rounded. */
+/** Loss that the model predicts, in requests, not rounded. */
 function predictionOf(run: RunRecord): { readonly least: number; readonly most: number } {
   const lost = ends.map((picked) =>
     run.moves
@@ -97,7 +97,7 @@ function countCauses(losses: readonly Loss[]): Readonly<Partial<Record<LossCause
 
 function explanationOf(run: RunRecord, loss: Loss, explainAt: ExplainAt): readonly string[] {
   if (loss.cause === 'noServerUp') return ['HAProxy had no server UP and closed the connection'];
-  // What a node dropped it dropped by a table that the observer may have noted a little later.
+  // The observer may have seen the table that made a node drop a little later than the node.
   const noted = loss.cause === 'appGone' ? undefined : notedAt(run);
   const steps = explainAt(run, millis(Math.max(run.moves[0].deletedAt + loss.at * 1000, noted ?? 0)));
   return loss.cause === 'appGone' ? [...steps, 'by then the old app had stopped accepting connections'] : steps;

@@ -2,7 +2,7 @@ import { knownProxyTiming } from '@switchyard/loss';
 import { type Millis, millis } from '@switchyard/core';
 import type { Move, RunRecord } from './run-record.ts';
 
-/** When something happened that nobody saw: not before `earliest`, not after `latest`. */
+/** Bounds of the time of an unobserved event. */
 export interface Bounds {
   readonly earliest: Millis;
   readonly latest: Millis;
@@ -25,7 +25,7 @@ export function appliedAt(run: RunRecord, node: string, at: Millis, move: Move):
 }
 
 /**
- * How long a proxy took at most to follow the EndpointSlices, as packets showed: from an endpoint's no longer being ready until its node's
+ * Longest delay of a proxy behind the EndpointSlices, as packets showed: from an endpoint's no longer being ready until its node's
  * health check said so, or from a new pod's being ready until its first answer. Without either: kube-proxy's longest.
  */
 export function proxyDelay(run: RunRecord): Millis {

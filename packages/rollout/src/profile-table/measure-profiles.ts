@@ -10,7 +10,7 @@ import { type Agents, startAgents } from '../stage/agents.ts';
 import { type LoadBalancerHost, prepareLoadBalancerHost } from '../stage/load-balancer-host.ts';
 import { setStage, type Stage } from '../stage/stage.ts';
 
-/** What to measure: one rollout for every profile, with the fallback off and on, and every drain time. */
+/** Measurement plan: one rollout for every profile, with the fallback off and on, and every drain time. */
 export interface ProfileMeasurement {
   readonly labName: string;
   readonly profiles: readonly Profile[];

@@ -16,21 +16,21 @@ export interface ProfileCell {
   readonly fall: number;
   readonly terminatingFallback: boolean;
   readonly fastDrain: boolean;
-  /** How long the app went on serving after SIGTERM. */
+  /** Seconds that the app served after SIGTERM. */
   readonly drain: number;
   readonly requests: number;
   readonly lost: number;
   /** From the first to the last lost request. */
   readonly lossWindow: number;
-  /** What the model says of the event times that were observed. */
+  /** Loss that the model predicts from the observed event times. */
   readonly predictedFromEvents: number;
-  /** What the model said before: nothing but the profile, the app and the proxy were known. */
+  /** Loss that the model predicts from the profile, the app and the proxy alone. */
   readonly predicted: { readonly best: number; readonly expected: number; readonly worst: number };
   /** Whether the loss lies between the best and the worst, with `tolerance` to either side. */
   readonly isWithin: boolean;
 }
 
-/** Packets and observers lie beside each other by so much of real time. */
+/** Possible difference between packets and observed events, in real time. */
 const slack = millis(100);
 
 /** The cell of one rollout. `settings.rate` is the real rate of the load; `drain` is in unscaled seconds. */

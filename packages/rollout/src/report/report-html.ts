@@ -5,7 +5,7 @@ import { styleSheet } from './style-sheet.ts';
 import { escapeHtml } from './svg.ts';
 import { timelineSvg } from './timeline-svg.ts';
 
-/** One run with what it comes down to. */
+/** One run with its summary. */
 export interface ReportedRun {
   readonly run: RunRecord;
   readonly summary: RunSummary;
@@ -36,7 +36,7 @@ ${runs.map(section).join('\n')}
 `;
 }
 
-/** What was chosen, in one sentence. */
+/** The run's settings in one sentence. */
 function factsOf(settings: RunSettings): string {
   const { profile, interval, fall } = settings.healthCheck;
   const place = settings.runtime === 'docker' ? ' in a container' : '';

@@ -3,7 +3,7 @@ const light = `--ink: #1d2430; --soft: #5d6878; --line: #d8dde5; --good: #2f7fb8
 const dark = `--ink: #e6eaf0; --soft: #9aa6b5; --line: #2c343f; --good: #4a9fd8; --warn: #e8b23c; --bad: #e8644c; --muted: #566170;
   --loss: #e8644c; --new: #35c091;`;
 
-/** What a timeline needs, wherever it stands: nothing else on the page is touched. Colours survive the common colour blindnesses. */
+/** Styles of timelines, which affect nothing else on a page. The colours are distinct for people with common colour blindnesses. */
 export const timelineStyle: string = `
 .rollout-timeline { ${light} }
 @media (prefers-color-scheme: dark) { .rollout-timeline { ${dark} } }

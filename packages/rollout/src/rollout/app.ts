@@ -16,7 +16,7 @@ export interface App extends ServiceName {
 /** A Deployment with one replica, or a pod on every node. */
 export type Workload = 'deployment' | 'daemonset';
 
-/** What to deploy. */
+/** Settings of an app. */
 export interface AppOptions extends Pick<
   ZeroappOptions,
   'externalTrafficPolicy' | 'maxSurge' | 'maxUnavailable' | 'echoPort' | 'namespace'
@@ -26,7 +26,7 @@ export interface AppOptions extends Pick<
   readonly workload?: Workload;
   /** Port of the Service; different ones where load balancers share an address. */
   readonly port: number;
-  /** How long the app goes on serving after SIGTERM, in real time, already scaled. */
+  /** Time that the app serves after SIGTERM, in real time, already scaled. */
   readonly delayShutdown: Millis;
   /** Between deletion and SIGKILL, in real time. Default: 30 s scaled, or `delayShutdown` if that is longer. */
   readonly gracePeriod?: Millis;

@@ -19,7 +19,7 @@ export interface PathRequests {
   readonly requests: readonly RequestRecord[];
 }
 
-/** Open-loop load by each path before, during and after `kubectl rollout restart`, until the old pods are gone. Progress tells of the first path. */
+/** Open-loop load by each path before, during and after `kubectl rollout restart`, until the old pods are gone. Reports progress of the first path. */
 export async function loadDuringRollout(
   scene: Scene,
   work: { readonly app: SettledApp; readonly targets: readonly LoadTarget[] },
@@ -33,7 +33,7 @@ export async function loadDuringRollout(
   const loads = work.targets.map((target) => ({ target, load: stack.use(start(target, scene, longest)) }));
   progress.loadStarted(systemClock.now(), app.pods[0]?.name ?? '');
   const showing = loads[0] === undefined ? Promise.resolve() : show(loads[0].load, progress);
-  showing.catch(() => undefined); // awaited below; when this ends early, the load is killed and nobody asks
+  showing.catch(() => undefined); // awaited below, unless this ends early and the load is killed
   await Promise.all(loads.map(({ load }) => firstResult(load))); // a busy machine takes its time to start them
   await systemClock.sleep(scaled(leadSeconds), signal);
   progress.step(`kubectl rollout restart ${app.workload}/${app.name}`);

@@ -39,7 +39,7 @@ describe('which pod makes way for which', () => {
     ]);
   });
 
-  test('an old pod that nobody followed is an error, not a result', () => {
+  test('an old pod without a successor is an error, not a result', () => {
     const pods = [moment(1, 'a', 'n1', 'deleting')];
     expect(() => movesOf(pods, [place('a', 'n1')], 'deployment')).toThrow('not each of a was deleted and followed');
   });

@@ -3,12 +3,12 @@ import type { LabNode, Prober } from '@switchyard/lab';
 import { inBackground } from '../in-background.ts';
 import type { HealthMoment } from '../run-record.ts';
 
-/** What a node's healthCheckNodePort answered, whenever the answer changed. */
+/** Changes of the answer of nodes' healthCheckNodePorts. */
 export interface HealthObserver extends AsyncDisposable {
   readonly moments: readonly HealthMoment[];
 }
 
-/** Asks every node every `period`, as an outsider, until disposed; `port` undefined: nobody. A failing prober ends the experiment. */
+/** Sends a request to every node every `period`, from outside, until disposed; none if `port` is undefined. A failing prober ends the experiment. */
 export function observeHealth(options: {
   readonly prober: Prober;
   readonly nodes: readonly LabNode[];

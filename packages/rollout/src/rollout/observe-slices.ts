@@ -13,7 +13,7 @@ import {
 } from '@switchyard/core/kubernetes';
 import type { EndpointMoment, StateMoment } from '../run-record.ts';
 
-/** What a watch of one Service and its EndpointSlices showed. */
+/** States of one Service and its EndpointSlices, as a watch delivered them. */
 export interface SliceObserver extends AsyncDisposable {
   readonly states: readonly StateMoment[];
 }

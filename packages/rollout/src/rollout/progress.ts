@@ -1,16 +1,16 @@
 import type { Millis } from '@switchyard/core';
 import type { RequestRecord } from '../run-record.ts';
 
-/** Told what happens while it happens. */
+/** Receives progress while a rollout runs. */
 export interface RolloutProgress {
   step(text: string): void;
-  /** The load has started; `oldPod` is who answers now. */
+  /** The load has started; `oldPod` answers now. */
   loadStarted(at: Millis, oldPod: string): void;
   request(request: RequestRecord): void;
   loadEnded(): void;
 }
 
-/** Tells nobody. */
+/** Ignores all progress. */
 export const silentProgress: RolloutProgress = {
   step: () => undefined,
   loadStarted: () => undefined,

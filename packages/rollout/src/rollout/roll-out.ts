@@ -11,11 +11,11 @@ import type { RolloutProgress } from './progress.ts';
 import type { Scene } from './scene.ts';
 import { awaitSettled, type LoadTarget, type SettledApp } from './settle.ts';
 
-/** What to roll, and by which paths requests go. At least one. */
+/** The app to roll, and the paths of requests, at least one. */
 export interface RollOutWork {
   readonly app: App;
   readonly targets: readonly LoadTarget[];
-  /** How long the app may take to answer by every path before it is rolled. Default 60 s. */
+  /** Longest time until the app answers by every path before it is rolled. Default 60 s. */
   readonly settleTimeout?: Millis;
   /** Called when it has; the rollout begins when it resolves. */
   readonly onSettled?: (app: SettledApp) => Promise<void>;

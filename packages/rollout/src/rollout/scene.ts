@@ -5,17 +5,17 @@ import type { Stage } from '../stage/stage.ts';
 
 /** The Service proxies of all nodes. */
 export interface Proxies {
-  /** Whose end is the experiment's end; empty: somebody else looks after them. */
+  /** Programs whose end ends the experiment; empty: another part supervises them. */
   readonly programs: readonly LabProcess[];
-  /** Every apply so far, in order of time; undefined where nobody can tell. */
+  /** Every apply so far, in order of time; undefined if the proxies do not report them. */
   syncs(): readonly SyncMoment[] | undefined;
 }
 
-/** Everything that plays while an app is rolled. */
+/** Everything that takes part in a rollout. */
 export interface Scene {
   readonly stage: Stage;
   readonly proxies: Proxies;
-  /** Undefined: nothing is sent through one. */
+  /** Undefined: no requests go through one. */
   readonly loadBalancer: LoadBalancer | undefined;
   readonly settings: RunSettings;
 }

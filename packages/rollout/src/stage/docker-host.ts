@@ -5,7 +5,7 @@ import type { LoadBalancerHost } from './load-balancer-host.ts';
 import type { Stage } from './stage.ts';
 import { runTool } from './tools.ts';
 
-/** What the cluster is called to the controller. */
+/** Name of the cluster for the controller. */
 const cluster = 'lab';
 
 /**

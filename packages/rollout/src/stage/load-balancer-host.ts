@@ -9,7 +9,7 @@ export interface LoadBalancerHost extends AsyncDisposable {
   start(settings: LoadBalancerSettings): LoadBalancer;
 }
 
-/** Prepares the host for a runtime. `docker` starts a Docker Engine there and builds the image, told to `tell`; it fails with what was missing. */
+/** Prepares the host for a runtime. `docker` starts a Docker Engine there, builds the image and reports progress to `tell`; rejects with what is missing. */
 export async function prepareLoadBalancerHost(
   stage: Stage,
   options: { readonly runtime: RunSettings['runtime']; readonly tell: (text: string) => void },
@@ -19,7 +19,7 @@ export async function prepareLoadBalancerHost(
   return {
     start: (settings) => {
       const { lab } = stage;
-      // A folder of its own: with an earlier one's it would go on with what that held of the nodes, and tell nobody.
+      // A folder of its own: with an earlier one it would continue with the stored node states, and log no event.
       const place = lab.ipFamilies.map((family) => `--address=${lab.loadBalancer.addresses[family]}`);
       place.push(`--run-directory=${lab.folder}/lb${Math.round(systemClock.now())}`);
       return runLoadBalancer(stage, { args: ['--runtime=process', ...place, ...settingArgs(settings)], env: {} });

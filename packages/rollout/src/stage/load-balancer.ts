@@ -26,7 +26,7 @@ export interface Frontend extends ServiceName {
 /** The load-balancer controller with its HAProxy. Disposing stops it. */
 export interface LoadBalancer extends AsyncDisposable {
   readonly program: LabProcess;
-  /** What HAProxy holds of a frontend's nodes, in order of time; every node is UP when it starts. */
+  /** HAProxy's states of a frontend's nodes, in order of time; every node is UP when it starts. */
   momentsOf(frontend: Frontend): readonly LoadBalancerMoment[];
   /** Which nodes HAProxy holds UP for a frontend now; those that it has not judged yet are left out. */
   judgedOf(frontend: Frontend): ReadonlyMap<string, boolean>;
@@ -34,7 +34,7 @@ export interface LoadBalancer extends AsyncDisposable {
   addressOf(frontend: Pick<Frontend, 'namespace' | 'name' | 'ipFamily'>, signal: AbortSignal): Promise<string>;
 }
 
-/** What a load balancer is started from. */
+/** Settings of a load balancer. */
 export type LoadBalancerSettings = Pick<RunSettings, 'healthCheck' | 'fastDrain'>;
 
 const statusTimeout = millis(60_000);

@@ -2,7 +2,7 @@ import type { IpFamily } from '@switchyard/core';
 import type { ObjectClient } from '@switchyard/core/kubernetes';
 import { type Lab, type LabCluster, startCluster, type WorkloadEvent } from '@switchyard/lab';
 
-/** What all programs of an experiment play in: a lab of two nodes and its cluster's brain. Rollouts may follow each other on it. */
+/** Environment of an experiment: a lab of two nodes with an API server and controllers. Several rollouts may run on it, one after the other. */
 export interface Stage {
   readonly lab: Lab;
   readonly api: ObjectClient;

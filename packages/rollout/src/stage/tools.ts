@@ -12,7 +12,7 @@ export interface ToolRun {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Runs it to its end and returns what it printed; its stderr, where tools tell what they do, is ours. Rejects when it fails. */
+/** Runs a tool and returns its standard output; its stderr goes to this process's stderr. Rejects when it fails. */
 export async function runTool({ tool, args, env = {} }: ToolRun, signal: AbortSignal): Promise<string> {
   const path = fileURLToPath(new URL(`../../../../tools/${tool}`, import.meta.url));
   const child = spawn(process.execPath, ['--conditions=@switchyard/source', path, ...args], {

@@ -13,7 +13,7 @@ export interface PodTimes {
   readonly endedAt?: number;
 }
 
-/** A run made of pods' lives: slices follow 10 ms later, nobody sees what the proxies apply. */
+/** A run made of pods' lives: slices follow 10 ms later, and the proxies' applies are not observed. */
 export function runOf(options: {
   readonly path: LoadPath;
   /** Old and new pods, pairwise, in the order of deletion. */

@@ -5,7 +5,7 @@ import { silentProgress } from '../../src/rollout/progress.ts';
 import { summarise } from '../../src/summarise.ts';
 
 // The long form, 20 rollouts each in real time and behind others' checks too: ./dev bench rollout-no-hole
-test('behind our profile, one failure every 2 s, rollouts lose nothing: nobody is never UP', async () => {
+test('behind our profile, one failure every 2 s, rollouts lose nothing: some node is always UP', async () => {
   const options = {
     labName: 'nohole',
     profiles: profiles.filter(({ name }) => name === 'switchyard'),
