@@ -12,7 +12,7 @@ export interface CheckTiming {
   readonly rise: number;
   /** Longest wait for the answer to a check; undefined: `interval`. */
   readonly timeout: Millis | undefined;
-  /** What becomes of connections while no node is UP: closed, sent to those that were UP within the last `lastUpFor`, or to all. */
+  /** Handling of connections while no node is UP: close them, use nodes that were UP within the last `lastUpFor`, or use all nodes. */
   readonly whenNoneUp: 'close' | 'lastUp' | 'all';
   /** Only for `lastUp`. */
   readonly lastUpFor: Millis;
@@ -24,13 +24,13 @@ export interface Span {
   readonly longest: Millis;
 }
 
-/** How long after a node's first failing answer it is taken out: the last good check was just before, or just then. */
+/** Time from a node's first failing answer until it is taken out: the last good check was just before, or just then. */
 export function takenOutAfter({ interval, fall }: CheckTiming): Span {
   return { shortest: millis((fall - 1) * interval), longest: millis(fall * interval) };
 }
 
 /**
- * How long after the first good answer of a node that was DOWN it is used. As HAProxy counts: the first good check comes within
+ * Time from the first good answer of a DOWN node until it is used. As HAProxy counts: the first good check comes within
  * `downInterval`, each further one `interval` later.
  */
 export function takenInAfter({ interval, downInterval, rise }: CheckTiming): Span {

@@ -22,7 +22,7 @@ export function checkedNode(isHealthy: Steps<boolean>, timing: CheckTiming, phas
       changes.push({ at, value: isUp });
     }
     const pause = isUp || against > 0 ? timing.interval : timing.downInterval;
-    // While nothing speaks against the state, checks before the next change tell nothing.
+    // While no check contradicts the state, checks before the next change have no effect.
     const next = against > 0 ? at + pause : nextTelling(healthChanges, at, pause);
     if (next === undefined && read(at) === isUp) return { initial, changes };
     at = next ?? at + pause;

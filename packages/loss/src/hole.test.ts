@@ -30,10 +30,10 @@ describe('nobodyUpProbability', () => {
     expect(nobodyUpProbability(everyTwo, seconds(delay))).toBeCloseTo(probability, 3);
   });
   test.each<[what: string, timing: CheckTiming, probability: number]>([
-    ['two failures are asked for', { ...everyTwo, fall: 2 }, 0],
+    ['two failures take a node out', { ...everyTwo, fall: 2 }, 0],
     ['two failures and two successes', { ...everyTwo, fall: 2, rise: 2 }, 0.5],
     ['three successes against two failures: always', { ...everyTwo, fall: 1, rise: 3 }, 1],
-    ['DOWN nodes are asked eight times as often', { ...everyTwo, downInterval: millis(250) }, 1 / 16],
+    ['DOWN nodes are checked eight times as often', { ...everyTwo, downInterval: millis(250) }, 1 / 16],
     ['nodes that were UP stand in for long enough', lastUp(2), 0],
     ['nodes that were UP stand in, but not for long enough', lastUp(1), 1 / 8],
   ])('where %s', (_, timing, probability) => {

@@ -2,7 +2,7 @@ import type { Millis } from '@switchyard/core';
 import { type CheckTiming, takenInAfter, takenOutAfter } from './check-timing.ts';
 
 /**
- * How likely it is that a load balancer holds no node UP for a while, when the only pod moves to another node: it takes the old
+ * Probability that a load balancer holds no node UP for a while, when the only pod moves to another node: it takes the old
  * node out before it takes the new one in. 0 to 1, over all phases that the checks of the two nodes can have to each other.
  * `proxyDelay`: how long after the new node's first good answer the old node's first bad one comes. The shorter, the
  * likelier: with one failure every 2 s, 11 % at 1.05 s and 45 % at 0.1 s (4 of 12 and 4 of 8 measured).

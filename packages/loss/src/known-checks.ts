@@ -26,12 +26,12 @@ function faithful(
  * Their timing, for checks of the healthCheckNodePort (`externalTrafficPolicy: Local`).
  *
  * - `cloud-provider-kind`: its first releases, which ran HAProxy with `inter 5s fall 3 rise 1`.
- * - `cloud-provider-kind-envoy`: its releases of today. Every 2 s; Envoy takes a node out at the first unexpected HTTP status, whatever
- *   `unhealthy_threshold` says, but only at the second check that times out, after 3 s each. HAProxy has one count for both: a
+ * - `cloud-provider-kind-envoy`: its releases of today. Every 2 s; Envoy ignores `unhealthy_threshold` for unexpected HTTP
+ *   statuses and takes a node out at the first one, but only at the second check that times out, after 3 s each. HAProxy has one count for both: a
  *   node whose check times out goes at the first one here.
  * - `aws-nlb`: what the AWS Load Balancer Controller sets for instance targets of Local Services
  *   (`defaultHealthCheck*ForInstanceModeLocal`: 10 s, timeout 6 s, 2 and 2). While no target is healthy it fails open: all are used.
- * - `aws-nlb-default`: what a target group has when nobody sets anything (CreateTargetGroup: 30 s, 5 good, 2 bad; 6 s for HTTP). It
+ * - `aws-nlb-default`: the defaults of a target group (CreateTargetGroup: 30 s, 5 good, 2 bad; 6 s for HTTP). It
  *   fails open as well.
  * - `google-nlb`: cloud-provider-gcp and ingress-gce (`gceHcCheckIntervalSeconds` 8, timeout 1 s, 1 good, 3 bad). All nodes are its last
  *   resort while none is healthy.
@@ -39,8 +39,8 @@ function faithful(
  *   which counts in both directions).
  * - `digitalocean-lb`: digitalocean-cloud-controller-manager (3 s, timeout 5 s, 3 bad, 5 good).
  * - `oci-lb`: oci-cloud-controller-manager (10 s, timeout 3 s, 3 retries, which count in both directions).
- * - `switchyard`: ours. As quick as one failure every 2 s, without the hole: DOWN nodes are asked often, and nodes that were UP
- *   a moment ago stand in for nobody.
+ * - `switchyard`: ours. As quick as one failure every 2 s, without the hole: DOWN nodes are checked often, and while no node is UP, nodes
+ *   that were UP a moment ago are used.
  * - `switchyard-fast`: ours, for applications that go on serving for little more than a second.
  */
 export const knownChecks: Readonly<Record<KnownCheck, CheckTiming>> = {

@@ -25,14 +25,14 @@ describe('predictLoss', () => {
       causes: { droppedByNodeAlone: 55.4, droppedByNodeShared: 87.7 },
     },
     { title: 'a hole', times: times(30.03, 1.59, 1.1, 'app'), causes: { noServerUp: 9.8 } },
-    { title: 'an app that is gone', times: times(5.03, 3.46, 12.23, 'app'), causes: { appGone: 72 } },
+    { title: 'an app that has ended', times: times(5.03, 3.46, 12.23, 'app'), causes: { appGone: 72 } },
     {
-      title: 'an app that is gone, then a hole',
+      title: 'an app that has ended, then a hole',
       times: times(0.06, 1.67, 1.18, 'app'),
       causes: { appGone: 22.4, noServerUp: 9.8 },
     },
     { title: 'nothing', times: times(30.03, 0.85, 14.62, 'app'), causes: {} },
-  ])('tells the causes: $title', ({ times, causes }) => {
+  ])('returns the causes: $title', ({ times, causes }) => {
     const { byCause, lost } = predictLoss(times, 20);
     expect(Object.keys(byCause)).toEqual(Object.keys(causes));
     for (const [cause, requests] of Object.entries(causes)) {
@@ -62,7 +62,7 @@ describe('lossPhases', () => {
       ],
     },
     {
-      title: 'alone, then nobody, if the old node is DOWN first',
+      title: 'alone, then no node, if the old node is DOWN first',
       times: times(0.16, 1.86, 0.34),
       phases: [
         ['alone', 160, 340],
@@ -107,9 +107,9 @@ describe('causeOfLoss', () => {
       times: times(0.16, 2.93, 11.7),
       cause: 'droppedByNodeAlone',
     },
-    { title: 'while nobody is UP', sent: 1.4, times: times(0.16, 1.66, 1.16), cause: 'noServerUp' },
-    { title: 'just before nobody is UP', sent: 1.1, times: times(0.16, 1.66, 1.16), cause: 'droppedByNodeAlone' },
-    { title: 'a little after nobody was UP', sent: 1.7, times: times(0.16, 1.66, 1.16), cause: 'noServerUp' },
+    { title: 'while no node is UP', sent: 1.4, times: times(0.16, 1.66, 1.16), cause: 'noServerUp' },
+    { title: 'just before no node is UP', sent: 1.1, times: times(0.16, 1.66, 1.16), cause: 'droppedByNodeAlone' },
+    { title: 'a little after no node was UP', sent: 1.7, times: times(0.16, 1.66, 1.16), cause: 'noServerUp' },
     { title: 'just before the new node is UP', sent: 2.9, times: times(0.16, 2.93, 11.7), cause: 'droppedByNodeAlone' },
     {
       title: 'a little after the old node is DOWN',

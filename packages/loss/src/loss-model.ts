@@ -29,14 +29,14 @@ export interface Blackout {
   readonly by: 'node' | 'app';
 }
 
-/** What the model predicts, in requests, not rounded. */
+/** Prediction of the model, in requests, not rounded. */
 export interface LossPrediction {
   readonly lost: number;
   /** Lost while the load balancer had only the old node UP: all of them. */
   readonly alone: number;
   /** Lost while it had both UP: every second one. */
   readonly shared: number;
-  /** Lost while it had nobody UP: all of them, closed at once. */
+  /** Lost while it had no node UP: all requests, closed at once. */
   readonly nobody: number;
   /** The same by cause; causes without a loss are left out. */
   readonly byCause: Readonly<Partial<Record<ExplainedCause, number>>>;

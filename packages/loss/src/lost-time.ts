@@ -15,7 +15,7 @@ export interface UsedNode {
 /** Milliseconds of full traffic that are lost, by cause; causes without a loss are left out. */
 export type LostTime = Readonly<Partial<Record<ExplainedCause, number>>>;
 
-/** While no node is UP all are used: those that are told of, and so many `others` that never have a pod and drop. */
+/** Load balancer that uses all nodes while none is UP: the given nodes, and `others`, which never have a pod and drop. */
 export interface FailOpen {
   readonly others: number;
   /** Whether the load balancer knows that they have no pod, and avoids them while another one has. */
@@ -34,7 +34,7 @@ export function lostTime(nodes: readonly UsedNode[], failOpen: FailOpen | undefi
   }));
   const lost: Partial<Record<ExplainedCause, number>> = {};
   times.forEach((from, index) => {
-    // After the last change nothing is lost, or for ever: a rollout that never ends is told elsewhere.
+    // After the last change either nothing is lost, or the rollout never ends, which `duration` reports.
     const duration = (times[index + 1] ?? from) - from;
     const states = readers.map((read) => ({
       isUp: read.isUp(from),

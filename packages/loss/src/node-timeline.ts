@@ -1,22 +1,22 @@
 import type { PodLife } from './rollout-pods.ts';
 import { inOrder, type Steps, stepsAt } from './steps.ts';
 
-/** What a node does with connections. `share` of them are lost: 0 to 1; `by`: whose fault that is. */
+/** Losses of a node's connections. `share`: lost part, 0 to 1; `by`: cause of the loss. */
 export interface Failing {
   readonly share: number;
   readonly by: 'node' | 'app';
 }
 
-/** What the load balancer and its clients meet at one node over time. */
+/** Behaviour of one node over time, as the load balancer and its clients see it. */
 export interface NodeTimeline {
-  /** What the health check answers: whether the node has a ready endpoint. */
+  /** Answer of the health check: whether the node has a ready endpoint. */
   readonly isHealthy: Steps<boolean>;
   readonly failing: Steps<Failing>;
   /** Whether one of its endpoints is ready in the API, before any proxy knows. */
   readonly hasReadyPod: Steps<boolean>;
 }
 
-/** How long after the API its proxy knows, in milliseconds. */
+/** Delays of the node's proxy behind the API, in milliseconds. */
 export interface ProxyDelays {
   readonly ready: number;
   readonly terminating: number;
@@ -25,7 +25,7 @@ export interface ProxyDelays {
 
 const fine: Failing = { share: 0, by: 'app' };
 
-/** What a node with these pods does, as far as its proxy knows of them. A node without pods drops. */
+/** Returns the behaviour of a node with these pods, as far as its proxy knows them. A node without pods drops. */
 export function nodeTimeline(pods: readonly PodLife[], delays: ProxyDelays): NodeTimeline {
   const { ready, terminating, terminatingFallback } = delays;
   const isReady = (pod: PodLife, at: number): boolean =>

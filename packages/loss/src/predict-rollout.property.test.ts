@@ -77,7 +77,7 @@ function moving(timing: CheckTiming, delay: number): RolloutSetting {
   };
 }
 
-/** The mean time between `out` and `in`, while nobody is UP, for moments that are uniform and independent. */
+/** The mean time between `out` and `in`, while no node is UP, for moments that are uniform and independent. */
 function meanHole(timing: CheckTiming, after: number): number {
   const newIn = takenInAfter(timing);
   const oldOut = takenOutAfter(timing);

@@ -68,7 +68,7 @@ describe('predictRollout, expected and at worst, in seconds', () => {
       0,
     ],
     ['AWS NLB, an app that serves on: on two nodes both answer', { ...open, app: serving(60) }, 0, 0],
-    // In 41 % of the phases nobody is UP, for 9 s at most: two of four nodes drop their part.
+    // In 41 % of the phases no node is UP, for 9 s at most: two of four nodes drop their part.
     ['AWS NLB on four nodes', { ...open, app: serving(60), shape: { ...base.shape, nodes: 4 } }, 0.6, 4.5],
     [
       'AWS NLB on four nodes, with fast drain: nodes without a pod are left out',
@@ -135,7 +135,7 @@ describe('requiredServing', () => {
     ['5s x 3 and kube-proxy 1.36', base, 16.15],
     ['2s x 1 and a quick proxy', quick, 2.12],
     [
-      'the whole pause of DOWN nodes, where the last one serves on for nobody',
+      'the whole pause of DOWN nodes, where the last one serves on while none is UP',
       { ...ours, check: { ...ours.check, downInterval: seconds(8) } },
       8.12,
     ],

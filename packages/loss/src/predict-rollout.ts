@@ -10,7 +10,7 @@ import type { Steps } from './steps.ts';
 import { spreadPoints } from './spread-points.ts';
 
 /**
- * What a rollout will lose, as time in which all traffic is lost: a second at half of the traffic counts as half a second. Whole
+ * Predicted loss of a rollout, as time in which all traffic is lost: a second at half of the traffic counts as half a second. Whole
  * milliseconds.
  */
 export interface RolloutPrediction {
@@ -25,18 +25,18 @@ export interface RolloutPrediction {
   readonly probability: number;
   /** How likely it is that something is lost because for a while no node is UP, 0 to 1. */
   readonly nobodyUp: number;
-  /** How long the rollout lasts; undefined: it cannot end, because no node may take the next pod. */
+  /** Duration of the rollout; undefined: it cannot end, because no node may take the next pod. */
   readonly duration: Millis | undefined;
 }
 
-/** What is not known of one rollout: each 0 (earliest) to 1 (latest). */
+/** Unknown delays of one rollout: each 0 (earliest) to 1 (latest). */
 interface Chance {
   readonly ready: number;
   readonly terminating: number;
   readonly phase: (node: number) => number;
 }
 
-/** Milliseconds. Less than this is rounding: predictions are told in whole ones. */
+/** Milliseconds. Smaller losses are rounding: predictions are whole milliseconds. */
 const nothing = 0.5;
 const justBefore = 1 - 1e-9;
 

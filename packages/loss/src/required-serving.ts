@@ -3,13 +3,13 @@ import { takenInAfter, takenOutAfter } from './check-timing.ts';
 import type { RolloutSetting } from './rollout-setting.ts';
 
 /**
- * How long an app must go on accepting connections after its pod's deletion (preStop and drain together) so that no connection
+ * Time that an app must continue to accept connections after its pod's deletion (preStop and drain together) so that no connection
  * reaches a node whose app is gone, in rollouts that have a new pod ready first: until the proxy has noticed and the load balancer
- * has taken the node out, h + fall x interval. Where nodes on their way out stand in for nobody, also until the load balancer has
+ * has taken the node out, h + fall x interval. Where recently UP nodes are used while none is UP, also until the load balancer has
  * taken the new node in; several replicas do not change that, as they may all be on their way out by then. Undefined: no time is
  * enough, the proxy itself drops what comes after the deletion (no fallback).
  *
- * It does not close the hole of a load balancer that closes connections while nobody is UP, or spreads them over nodes without a pod: see
+ * It does not prevent losses of a load balancer that closes connections while no node is UP, or spreads them over nodes without a pod: see
  * `nobodyUpProbability`.
  */
 export function requiredServing(setting: Omit<RolloutSetting, 'app'>): Millis | undefined {

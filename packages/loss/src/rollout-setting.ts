@@ -1,7 +1,7 @@
 import { type Millis, millis, seconds } from '@switchyard/core';
 import type { CheckTiming, Span } from './check-timing.ts';
 
-/** How soon the nodes' proxies follow EndpointSlices, and what they do with endpoints that terminate. */
+/** Delays of the nodes' proxies behind EndpointSlices, and their handling of terminating endpoints. */
 export interface ProxyTiming {
   /** KEP-1669: a node without a ready endpoint goes on forwarding to those that serve while they terminate. */
   readonly terminatingFallback: boolean;
@@ -14,13 +14,13 @@ export interface ProxyTiming {
 /** A proxy whose timing is known. `switchyard` is its nftables mode; `kube-proxy` any mode of 1.26 and later. */
 export type KnownProxy = 'switchyard' | 'switchyard-iptables' | 'kube-proxy' | 'kube-proxy-1.25';
 
-/** What a pod does between its creation and its end. */
+/** Phases of a pod's life. */
 export interface AppTiming {
   /** From the pod's creation until it is Ready. */
   readonly startup: Millis;
-  /** How long the preStop hook holds SIGTERM back. */
+  /** Time that the preStop hook delays SIGTERM. */
   readonly preStop: Millis;
-  /** How long the app goes on accepting connections after SIGTERM. */
+  /** Time that the app continues to accept connections after SIGTERM. */
   readonly drain: Millis;
   readonly gracePeriod: Millis;
 }
@@ -61,12 +61,12 @@ const minSync = seconds(1);
  */
 export const fastDrainTiming: Span = span(0.01, 0.5);
 
-/** How often a load balancer with fast drain asks a node that is DOWN, unless its profile does so more often. */
+/** Interval at which a load balancer with fast drain checks a node that is DOWN, unless its profile has a shorter one. */
 export const fastDrainDownInterval: Millis = millis(250);
 
 /**
  * Checks as a load balancer with fast drain makes them: a node that drains can be left only when the node with the new pod is UP, so nodes
- * that are DOWN are asked often.
+ * that are DOWN are checked often.
  */
 export function withFastDrain<T extends Pick<CheckTiming, 'downInterval'>>(check: T): T {
   return check.downInterval <= fastDrainDownInterval ? check : { ...check, downInterval: fastDrainDownInterval };
@@ -94,7 +94,7 @@ export function knownProxyTiming(proxy: KnownProxy, minReady: Millis = millis(0)
 }
 
 /**
- * How long a pod goes on accepting connections after its deletion. The kubelet runs the preStop hook, then sends SIGTERM, and
+ * Time that a pod continues to accept connections after its deletion. The kubelet runs the preStop hook, then sends SIGTERM, and
  * kills at the end of the grace period; a hook that lasts as long leaves the app 2 s.
  */
 export function servingTime({ preStop, drain, gracePeriod }: AppTiming): Millis {

@@ -1,5 +1,5 @@
 /**
- * What a load balancer saw, and what was lost: seconds after the deletionTimestamp, then requests. The model column is
+ * Observations of a load balancer, and losses: seconds after the deletionTimestamp, then requests. The model column is
  * undefined where the measured page has none.
  */
 export type Side = readonly [newUp: number, oldDown: number, model: number | undefined, lost: number];
