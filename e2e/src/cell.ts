@@ -9,7 +9,7 @@ export interface Cell {
   readonly ipFamily: CellFamily;
   /** Of Kubernetes, as `1.36`. */
   readonly kubernetes: string;
-  /** Who serves Services of type LoadBalancer. */
+  /** Server of Services of type LoadBalancer. */
   readonly loadBalancer: CellLoadBalancer;
 }
 
@@ -19,7 +19,7 @@ export type CellFamily = (typeof cellFamilies)[number];
 /** All of `CellFamily`. */
 export const cellFamilies = ['ipv4', 'ipv6', 'dual'] as const;
 
-/** Who serves Services of type LoadBalancer: our controller for kind, or nobody. */
+/** Server of Services of type LoadBalancer: our controller for kind, or none. */
 export type CellLoadBalancer = (typeof cellLoadBalancers)[number];
 
 /** All of `CellLoadBalancer`. */

@@ -1,12 +1,12 @@
 import type { Cell } from './cell.ts';
 
-/** Names of kind clusters that begin so are ours, and are removed when nobody owns them. */
+/** Prefix of the names of e2e clusters, which are removed if no process owns them. */
 export const clusterPrefix = 'swy-e2e-';
 
 /** Label of the containers that a cell starts beside kind's; its value is the cluster's name. */
 export const clusterLabel = 'dev.switchyard.e2e.cluster';
 
-/** What our LoadBalancer controller puts onto the containers of a cluster's Services; its value is the cluster's name too. */
+/** Label that our LoadBalancer controller puts on the containers of a cluster's Services; its value is the cluster's name. */
 export const loadBalancerLabel = 'dev.switchyard.lb.cluster';
 
 /** The name of a cell's cluster: `swy-e2e-nftables-dual-1-36-switchyard`. Nodes have it in their host names, which dots would cut. */

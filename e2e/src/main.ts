@@ -21,7 +21,7 @@ for (const name of ['SIGINT', 'SIGTERM'] as const) {
   });
 }
 
-/** What containers mount: the socket of the engine that DOCKER_HOST names, if that is on this machine. */
+/** Socket for containers to mount: that of the engine that DOCKER_HOST names, if it is on this machine. */
 function dockerSocket(host: string = process.env['DOCKER_HOST'] ?? ''): string {
   return host.startsWith('unix://') ? host.slice('unix://'.length) : '/var/run/docker.sock';
 }

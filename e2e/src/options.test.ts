@@ -5,7 +5,7 @@ describe('a command line', () => {
   test.each([
     ['names cells', ['a', 'b-*'], { kind: 'run', cells: ['a', 'b-*'], hasUpstream: true, jobs: 4 }],
     ['wants all', ['--all', '--no-upstream', '--keep'], { kind: 'run', cells: [], hasUpstream: false, isKept: true }],
-    ['asks for the list', ['--list', '--json', 'lab-*'], { kind: 'list', cells: ['lab-*'], isJson: true }],
+    ['lists', ['--list', '--json', 'lab-*'], { kind: 'list', cells: ['lab-*'], isJson: true }],
     ['is a rehearsal', ['--dry-run', 'a'], { kind: 'run', isDry: true }],
     ['cleans up', ['--clean'], { kind: 'clean' }],
     ['wants a cluster for work', ['up', 'a'], { kind: 'up', cells: ['a'], hasUpstream: false }],

@@ -1,21 +1,21 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** Who made a cluster that is there. */
+/** Owner of an existing cluster. */
 export interface ClusterOwner {
   /** Of the process that runs the cell. */
   readonly pid: number;
   /** When that process began, in the kernel's ticks: another process may have its number by now. Undefined where there is no /proc. */
   readonly startTime: string | undefined;
-  /** `--keep`: somebody wants to look at it, so it stays when that process ends. */
+  /** `--keep`: the cluster stays when that process ends. */
   readonly isKept: boolean;
 }
 
 /** Notes of owners, one file per cluster in a folder that all checkouts of this machine share. */
 export interface OwnerNotes {
-  /** Whose the cluster is: undefined when nobody left a note, or the process is gone and did not want it kept. */
+  /** Owner of the cluster. Undefined: there is no note, or its process has ended and did not keep the cluster. */
   find(cluster: string): Promise<ClusterOwner | undefined>;
-  /** This process has it from now on, unless another one that runs has it: then that one is returned. */
+  /** Makes this process the owner, or returns the owner if another running process has the cluster. */
   claim(cluster: string): Promise<ClusterOwner | undefined>;
   /** It stays when this process ends. */
   keep(cluster: string): Promise<void>;
@@ -62,7 +62,7 @@ async function isRunning({ pid, startTime }: ClusterOwner): Promise<boolean> {
   try {
     process.kill(pid, 0);
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'; // somebody else's process
+    return (error as NodeJS.ErrnoException).code === 'EPERM'; // another user's process
   }
   return startTime === (await startTimeOf(pid));
 }

@@ -8,7 +8,7 @@ import { exitStatus, summaryLines } from './run/outcome.ts';
 import { runCells } from './run/run-cells.ts';
 import { listedCells, openSession } from './session.ts';
 
-/** What the program is given of its surroundings. */
+/** Environment of the program. */
 export interface E2eSurroundings {
   /** Absolute path of the checkout. */
   readonly checkout: string;
@@ -22,11 +22,11 @@ export interface E2eSurroundings {
   /** Docker's network of kind's nodes. */
   readonly network: string;
   readonly dockerSocket: string;
-  /** Lines for the person, or the program, that asked. */
+  /** Prints a line to standard output. */
   readonly print: (line: string) => void;
 }
 
-/** Runs a command line. Resolves with the exit status; rejects only with the signal's reason, or for a fault of ours. */
+/** Runs a command line. Resolves with the exit status; rejects only with the signal's reason, or for an error in the program. */
 export async function runProgram(
   args: readonly string[],
   surroundings: E2eSurroundings,

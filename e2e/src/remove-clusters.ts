@@ -3,7 +3,7 @@ import { clusterName } from './cluster-name.ts';
 import { chosenCells, type Session } from './session.ts';
 import { ourClusters, tearDown } from './steps/tear-down.ts';
 
-/** Removes every cluster of e2e runs, whoever owns it, with all that belongs to it. */
+/** Removes every cluster of e2e runs of any owner, with everything that belongs to it. */
 export async function clean({ surroundings, owners, shell }: Session, signal: AbortSignal): Promise<void> {
   const { print } = surroundings;
   const clusters = await ourClusters(shell, signal);

@@ -12,14 +12,14 @@ import { ownerNotes, type OwnerNotes } from './owner.ts';
 import type { E2eSurroundings } from './program.ts';
 import { dryShell, programShell, type Shell } from './run/shell.ts';
 
-/** One call of the program: what was asked for, and what cells there are. */
+/** One call of the program: its options and the cells of the matrix. */
 export interface Session {
   readonly options: E2eOptions;
   readonly surroundings: E2eSurroundings;
   readonly matrix: Matrix;
   readonly expanded: ExpandedMatrix;
   readonly owners: OwnerNotes;
-  /** For programs that belong to no cell; writes nothing down. */
+  /** For programs that belong to no cell; has no log. */
   readonly shell: Shell;
   /** Absolute path of the folder in which each cell has one. */
   readonly results: string;
@@ -41,7 +41,7 @@ export async function openSession(options: E2eOptions, surroundings: E2eSurround
   return { options, surroundings, matrix, expanded, owners: ownerNotes(stateFolder), shell, results };
 }
 
-/** The cells that were asked for, in the matrix's order, with what keeps them from running here; a dry run asks for nothing. */
+/** The chosen cells in the matrix's order, with the reasons why they cannot run here; a dry run checks nothing. */
 export async function listedCells(session: Session, signal: AbortSignal): Promise<readonly ListedCell[]> {
   const { options, expanded, matrix, surroundings, shell } = session;
   const chosen = chosenCells(options, expanded);

@@ -5,7 +5,7 @@ import { type Matrix, nodeImageOf, upstreamImageOf } from '../matrix/matrix.ts';
 import type { CellCommand, Shell } from '../run/shell.ts';
 import { inotifyObstacle, type InotifyUse } from './inotify.ts';
 
-/** Why cells cannot run on this machine. */
+/** Reasons why cells cannot run on this machine. */
 export interface Obstacles {
   /** For every kind cell. */
   readonly common: readonly string[];
@@ -15,7 +15,7 @@ export interface Obstacles {
   readonly lab: readonly string[];
 }
 
-/** What this machine is, as far as a program cannot be asked. */
+/** Facts about this machine that no program reports. */
 export interface MachineFacts {
   readonly platform: string;
   readonly isRoot: boolean;
@@ -36,7 +36,7 @@ export interface ObstacleSearch {
   readonly hasHelm: boolean;
 }
 
-/** Looks once for all cells. Images are only asked for where there is an engine to pull them. */
+/** Looks for the obstacles of all cells at once. Looks for images only if there is an engine to pull them. */
 export async function findObstacles(
   { matrix, shell, machine, hasUpstream, hasHelm }: ObstacleSearch,
   signal: AbortSignal,

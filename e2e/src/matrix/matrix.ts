@@ -10,13 +10,13 @@ export interface KubernetesRelease {
   readonly release: string;
   /** kind's image of a node, without digest. */
   readonly nodeImage: string;
-  /** `sha256:...`; undefined: whatever the registry has under that name, which may be another image tomorrow. */
+  /** `sha256:...`; undefined: the registry's current image of that name, which may change. */
   readonly digest: string | undefined;
   /** In the place of registry.k8s.io's image of the release; absent: that. */
   readonly upstreamImage?: string;
 }
 
-/** Cells that are not to be had. */
+/** Cells that the matrix leaves out. */
 export interface Exclusion extends CellSelector {
   readonly reason: string;
 }
@@ -35,7 +35,7 @@ export interface Matrix {
   readonly upstreamFocus: readonly string[];
 }
 
-/** The image as kind is to be told. */
+/** The image as an argument of kind. */
 export function nodeImageOf({ nodeImage, digest }: KubernetesRelease): string {
   return digest === undefined ? nodeImage : `${nodeImage}@${digest}`;
 }

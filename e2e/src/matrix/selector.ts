@@ -3,7 +3,7 @@ import { type Cell, type CellFamily, type CellLoadBalancer, cellFamilies, cellLo
 import type { Field } from '../document/field.ts';
 import { readList, readOneOf, readOptional, readText } from '../document/read-field.ts';
 
-/** Some cells of the matrix. Undefined means: whatever it is. */
+/** Some cells of the matrix. Undefined means any value. */
 export interface CellSelector {
   readonly backend: readonly DataplaneName[] | undefined;
   readonly ipFamily: readonly CellFamily[] | undefined;

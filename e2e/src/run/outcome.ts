@@ -14,7 +14,7 @@ export interface CellOutcome {
   readonly notes: readonly string[];
 }
 
-/** What a cell's tests found; a step adds to it. */
+/** Findings of a cell's tests, which steps add to. */
 export interface Findings {
   /** One line each, of cases and tests that failed: the proxy is at fault, or the test. */
   readonly failures: string[];

@@ -7,7 +7,7 @@ import { type CellOutcome, type Findings, outcomeOf } from './outcome.ts';
 import { runSteps } from './run-steps.ts';
 
 /**
- * Runs one cell: its steps, diagnostics unless all went well, and the tear-down, whatever happened. Rejects with the signal's reason
+ * Runs one cell: its steps, diagnostics after a failure, and always the tear-down. Rejects with the signal's reason
  * when it is aborted, after the tear-down; diagnostics are left out then.
  */
 export async function runCell(context: CellContext, signal: AbortSignal): Promise<CellOutcome> {
@@ -29,7 +29,7 @@ export async function runCell(context: CellContext, signal: AbortSignal): Promis
   return outcomeOf(cell.id, problems, findings);
 }
 
-/** What the work rejected with, as text. */
+/** Message of the error that the work rejected with; undefined: none. */
 async function attempt(work: () => Promise<void>): Promise<string | undefined> {
   try {
     await work();
@@ -42,7 +42,7 @@ async function attempt(work: () => Promise<void>): Promise<string | undefined> {
 /** After an abort too, for which it has a signal of its own. */
 async function endCell(context: CellContext, problem: string | undefined, signal: AbortSignal): Promise<void> {
   const { cluster, owners, shell, print, isKept, purpose, clock, cell } = context;
-  // A cluster for work that did not come up is none.
+  // A cluster for work that failed to start is removed.
   if (isKept && !signal.aborted && (purpose === 'test' || problem === undefined)) {
     if (!shell.isDry) await owners.keep(cluster);
     print(`  the cluster ${cluster} stays until ./dev e2e down ${cell.id}; for kubectl:`);

@@ -17,7 +17,7 @@ import { dryShell, programShell } from './shell.ts';
 
 /**
  * Runs cells one after the other. A cell that cannot run here is skipped with the reason; where it was named in full, or none at all could
- * run, that is an error: somebody expected it to run.
+ * run, that is an error, because it was expected to run.
  */
 export async function runCells(
   session: Session,
@@ -95,7 +95,7 @@ async function cellSettings(session: Session): Promise<CellSettings> {
   };
 }
 
-/** Throws `ConfigError` for an entry that is for no cell at all: nobody would ever notice that it is unused. A matrix of one's own may have less. */
+/** Throws `ConfigError` for an entry that is for no cell at all, which no run would report as unused. Another matrix may have fewer cells. */
 async function readSkips({ options, surroundings, expanded }: Session): Promise<readonly SkipEntry[]> {
   const skips = await readSkipFolder(join(surroundings.checkout, 'e2e/upstream-skips'));
   if (options.matrix !== undefined) return skips;

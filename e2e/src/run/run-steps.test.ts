@@ -12,7 +12,7 @@ const shell: Shell = {
 };
 
 function step(name: string, run: Step['run']): Step {
-  return { name, timeout: seconds(90), advice: 'ask somebody', run };
+  return { name, timeout: seconds(90), advice: 'look at the log', run };
 }
 
 interface Run {
@@ -39,7 +39,7 @@ function untilAborted(signal: AbortSignal): Promise<void> {
 }
 
 describe('steps', () => {
-  test('run one after the other, and tell what they found', async () => {
+  test('run one after the other, and print what they found', async () => {
     const { printed, ended } = run(
       step('build', async () => {}),
       step('test', async () => '3 passed'),
@@ -58,7 +58,7 @@ describe('steps', () => {
       step('build', () => Promise.reject(new HostError('x', 'no space left'))),
       step('test', async () => '3 passed'),
     );
-    await expect(ended).rejects.toThrow('cannot build: no space left; after 0.0 s. What to do: ask somebody');
+    await expect(ended).rejects.toThrow('cannot build: no space left; after 0.0 s. What to do: look at the log');
     expect(printed).toEqual(['[1/2] build', '[1/2] build: FAILED after 0.0 s']);
   });
 
@@ -90,7 +90,7 @@ describe('steps', () => {
     const { ended, clock } = run(step('build', untilAborted));
     await clock.advance(seconds(91));
     await expect(ended).rejects.toThrow(
-      'cannot build: it did not end within 90 s; the last command was: kind create cluster; after 90.0 s. What to do: ask somebody',
+      'cannot build: it did not end within 90 s; the last command was: kind create cluster; after 90.0 s. What to do: look at the log',
     );
   });
 

@@ -3,19 +3,19 @@ import type { Shell } from './shell.ts';
 
 /** One step of a cell. */
 export interface Step {
-  /** What is done, as `create the cluster`. */
+  /** Name of the step, such as `create the cluster`. */
   readonly name: string;
   /** It is aborted after this. */
   readonly timeout: Millis;
-  /** What a person may do when it failed; a sentence without its full stop. */
+  /** Advice after a failure; a sentence without its full stop. */
   readonly advice: string;
-  /** How far it is, for who waits; absent: its last command's last line says it. */
+  /** Progress of the step, for its reader; absent: the last line of its last command. */
   progress?(): string;
   /** Rejects when the step failed. What it returns is shown behind the step's name when it is done. */
   run(signal: AbortSignal): Promise<string | void>;
 }
 
-/** What steps are run with. */
+/** Inputs for running steps. */
 export interface StepRunner {
   readonly shell: Shell;
   readonly clock: Clock;
@@ -26,8 +26,8 @@ export interface StepRunner {
 const reportInterval: Millis = millis(30_000);
 
 /**
- * Runs steps one after the other, and tells of each that it begins, that it still runs, and how it ended and after how long. Rejects with
- * the first failure, whose message has the step, the time it took, what came back, and what to do.
+ * Runs steps one after the other and prints their starts, progress, ends and durations. Rejects with the first failure, whose message
+ * has the step, its duration, the error, and advice.
  */
 export async function runSteps(steps: readonly Step[], runner: StepRunner, signal: AbortSignal): Promise<void> {
   for (const [index, step] of steps.entries()) {

@@ -11,7 +11,7 @@ export interface CellCommand {
   readonly env?: Readonly<Record<string, string>>;
   readonly stdin?: string;
   readonly timeout: Millis;
-  /** Told each piece of standard output as it comes; a piece may end within a line. */
+  /** Receives each piece of standard output as it arrives; a piece may end within a line. */
   readonly onPiece?: (piece: string) => void;
 }
 
@@ -27,7 +27,7 @@ export interface Shell {
   readonly said: string;
 }
 
-/** Where commands and what they said are written down. */
+/** Log of commands and their output. */
 export interface ShellLog {
   readonly file: string;
   readonly clock: Clock;
@@ -69,7 +69,7 @@ async function logged(
   }
 }
 
-/** Collects standard output by itself, to tell its lines as they come. */
+/** Collects standard output itself, to report its lines as they arrive. */
 async function runWith(
   runner: CommandRunner,
   { file, args, timeout, env, stdin, onPiece }: CellCommand,
@@ -104,7 +104,7 @@ export function dryShell(print: (line: string) => void): Shell {
   return shell;
 }
 
-/** Runs a program to whom only the exit code 0 is success; `attempt` says what was tried. Returns its standard output. */
+/** Runs a program for which only the exit code 0 is success; `attempt` says what was tried. Returns its standard output. */
 export async function mustRun(
   shell: Shell,
   command: CellCommand,

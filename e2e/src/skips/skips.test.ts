@@ -122,7 +122,7 @@ describe('tests of upstream', () => {
   });
 
   test.each([
-    ['a name that is gone', { ...entry, test: 'should be gone' }],
+    ['a name that no test has', { ...entry, test: 'should be gone' }],
     ['a test that is out of focus', { ...entry, test: '[sig-storage] Services' }],
     ['parts in another order', { ...entry, test: ['should break', '[Slow]'] }],
   ])('make an entry unused: %s', (_, wrong) => {

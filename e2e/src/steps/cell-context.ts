@@ -5,7 +5,7 @@ import type { OwnerNotes } from '../owner.ts';
 import type { Shell } from '../run/shell.ts';
 import type { SkipEntry } from '../skips/skip-entry.ts';
 
-/** What is the same for all cells of one call. */
+/** Settings that all cells of one call share. */
 export interface CellSettings {
   /** Absolute path of the checkout whose images and manifests are used. */
   readonly checkout: string;

@@ -83,7 +83,7 @@ function clusterLooks(context: CellContext): readonly Look[] {
   ];
 }
 
-/** Asked of the node itself: it answers also when the API server does not. */
+/** Commands inside the node, which also work when the API server does not answer. */
 function nodeLooks({ cell, cluster }: CellContext, node: string): readonly Look[] {
   const name = node.slice(cluster.length + 1);
   const inside = (what: string, ...args: readonly string[]): Look => ({

@@ -10,13 +10,13 @@ export interface CellImage {
   /** As `./dev image` calls it. */
   readonly name: string;
   readonly args: readonly string[];
-  /** Whose version its tag has. */
+  /** App whose version its tag has. */
   readonly app: string;
   /** Kind's nodes need it; the others run beside the nodes. */
   readonly isForNodes: boolean;
 }
 
-/** What a cell needs. */
+/** Images that a cell needs. */
 export function imagesOf({ cell }: Pick<CellContext, 'cell'>): readonly CellImage[] {
   const { backend } = cell;
   const agent = {
@@ -41,7 +41,7 @@ export async function imageTag(checkout: string, { name, app }: CellImage): Prom
   return `switchyard/${name}:${(JSON.parse(manifest) as { readonly version: string }).version}`;
 }
 
-/** Builds each image once per call, whatever the number of cells. */
+/** Builds each image once per call, for any number of cells. */
 export function buildImages(context: CellContext): Step {
   return {
     name: 'build our images',

@@ -1,6 +1,6 @@
 import type { CellFamily } from '../cell.ts';
 
-/** The cluster's ranges; kind's defaults, written down because the agent is told them too. */
+/** The cluster's ranges: kind's defaults, explicit because the agent gets them too. */
 export const podSubnets: Readonly<Record<CellFamily, string>> = {
   ipv4: '10.244.0.0/16',
   ipv6: 'fd00:10:244::/56',

@@ -10,7 +10,7 @@ export function controllerName(cluster: string): string {
   return `${cluster}-lb-controller`;
 }
 
-/** What the controller logs when it has a cluster's Services. */
+/** Log line of the controller when it has a cluster's Services. */
 const servingLine = 'serving the cluster';
 
 /** Runs our LoadBalancer controller as a container on kind's network, for this cluster alone. */
@@ -42,7 +42,7 @@ export function startLoadBalancer(context: CellContext): Step {
   };
 }
 
-/** What the Docker CLI in our controller's image speaks by itself: Debian's, 20.10. */
+/** Default API version of the Docker CLI in our controller's image: Debian's, 20.10. */
 const clientApi = '1.41';
 
 /** Makes that CLI speak a newer version of the API, where the engine takes no older one: Docker 29 wants 1.44. */

@@ -69,7 +69,7 @@ export function removeLeftovers(context: CellContext): Step {
   };
 }
 
-/** Names of clusters that e2e runs made, as kind knows them or as their other containers tell, sorted. */
+/** Names of clusters that e2e runs made, from kind and from labels of their other containers, sorted. */
 export async function ourClusters(shell: Shell, signal: AbortSignal): Promise<readonly string[]> {
   const clusters = { file: 'kind', args: ['get', 'clusters'], timeout };
   const format = `{{.Label "${clusterLabel}"}}`;

@@ -19,8 +19,8 @@ import { baselineMode } from './create-cluster.ts';
 const programs = '/usr/local/bin';
 
 /**
- * Checks the skip list against the tests that this release has: a test that is gone or has another name would be skipped without a reason, or
- * run against one. Before anything is run, since it takes seconds.
+ * Checks the skip list against the tests of this release: an entry for a removed or renamed test would skip nothing. Runs first, since it
+ * takes seconds.
  */
 export function chooseUpstream(context: CellContext, chosen: (tests: ChosenTests) => void): Step {
   const { shell, release, matrix, skips, cell, folder } = context;
@@ -82,7 +82,7 @@ export function runUpstream(
     run: async (signal) => {
       const kubeconfig = `${folder}/kubeconfig-internal`;
       const get = ['get', 'kubeconfig', '--internal', '--name', cluster];
-      const text = await mustRun(shell, { file: 'kind', args: get, timeout }, 'kind tells no kubeconfig', signal);
+      const text = await mustRun(shell, { file: 'kind', args: get, timeout }, 'kind printed no kubeconfig', signal);
       if (!shell.isDry) {
         await writeFile(kubeconfig, text, { mode: 0o600 });
         await mkdir(results, { recursive: true });

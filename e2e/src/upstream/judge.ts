@@ -1,17 +1,17 @@
 import type { ChosenTests } from '../skips/choose-tests.ts';
 import type { JunitCase } from './junit.ts';
 
-/** What upstream's tests said of a cell. */
+/** Results of upstream's tests for a cell. */
 export interface UpstreamVerdict {
   readonly passed: readonly string[];
   readonly failed: readonly { readonly name: string; readonly message: string }[];
-  /** Were to run, and found by themselves that they cannot here. */
+  /** Chosen tests that skipped themselves. */
   readonly skippedThemselves: readonly { readonly name: string; readonly message: string }[];
-  /** Were to run, and are not in the report: the run ended before. */
+  /** Chosen tests that are not in the report: the run ended before. */
   readonly missing: readonly string[];
 }
 
-/** Compares what was to run with the report. What the report tells of tests that were not to run is ginkgo's way to say that it left them out. */
+/** Compares the chosen tests with the report. Ginkgo reports tests that were not chosen as skipped; they are ignored. */
 export function judge(chosen: Pick<ChosenTests, 'run'>, report: readonly JunitCase[]): UpstreamVerdict {
   const byName = new Map(report.filter(({ isTest }) => isTest).map((one) => [one.name, one]));
   const found = chosen.run.flatMap((name) => byName.get(name) ?? []);

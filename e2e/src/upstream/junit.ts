@@ -1,4 +1,4 @@
-/** What became of one test in a JUnit report of ginkgo. */
+/** Result of one test in a JUnit report of ginkgo. */
 export interface JunitCase {
   /** Without the `[It] ` that ginkgo puts before it. */
   readonly name: string;

@@ -29,7 +29,7 @@ line two&#xA;line three</failure><system-err>noise</system-err></testcase>
 </testsuite></testsuites>`;
 
 describe('a JUnit report of ginkgo', () => {
-  test('tells each case: name, end and words', () => {
+  test('has each case: name, result and message', () => {
     expect(parseJunit(xml).map(({ name, status, message, isTest }) => [name, status, message, isTest])).toEqual([
       ['[SynchronizedBeforeSuite]', 'passed', '', false],
       ['[sig-network] A "quoted" & <b>', 'passed', '', true],

@@ -22,7 +22,7 @@ esac
 while :; do sleep 1 & wait $!; done
 `;
 
-/** What kind calls in a node, each of which writes down that it was called. */
+/** Programs that kind calls in a node; each of them logs its call. */
 const nodePrograms: Readonly<Record<string, string>> = {
   kubeadm: `echo "kubeadm $1" >>/var/log/calls
 [ "$1" != init ] || cat >/etc/kubernetes/admin.conf <<CONFIG
@@ -56,7 +56,7 @@ function upstreamPrograms(tests: readonly string[]): Readonly<Record<string, str
   };
 }
 
-/** What the images are made of. */
+/** Contents of the images. */
 export interface PlayedImagesOptions {
   readonly engine: DockerEngine;
   /** Folder in which `busybox-static` is unpacked. */

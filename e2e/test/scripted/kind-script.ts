@@ -43,7 +43,7 @@ ${line(upstreamTests.isOutside, 'skipped', '<skipped message="skipped"></skipped
 </testsuite></testsuites>`;
 }
 
-/** What our conformance runner writes. */
+/** A report of our conformance runner. */
 export function conformanceReport(failing: readonly string[] = []): ReportFile {
   const one = {
     families: 'IPv4',

@@ -17,7 +17,7 @@ export interface ScriptedCall {
 export interface ScriptedPrograms {
   /** The folder that stands first in the PATH. */
   readonly bin: string;
-  /** What effects find as `$here`. */
+  /** Folder that effects know as `$here`. */
   readonly here: string;
   /** Runs programs with that PATH. */
   readonly runner: CommandRunner;
@@ -25,7 +25,7 @@ export interface ScriptedPrograms {
   expect(call: ScriptedCall): Promise<void>;
   /** All calls until now, in order. */
   calls(): Promise<readonly string[]>;
-  /** Those that nobody expected; their programs ended with 97. */
+  /** Unexpected calls; their programs ended with 97. */
   unexpected(): Promise<readonly string[]>;
 }
 

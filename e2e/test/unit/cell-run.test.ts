@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => machine[Symbol.asyncDispose]());
 
-/** Calls that matter in a test, without what only asks for the machine. */
+/** Calls that matter in a test, without those that only inspect the machine. */
 async function callsBehind(beginning: string): Promise<readonly string[]> {
   return (await machine.programs.calls()).filter((call) => call.startsWith(beginning));
 }
@@ -68,7 +68,7 @@ describe('a cell in which all goes well', () => {
     expect(await outcome()).toMatchObject({ status: 'passed', because: [] });
   });
 
-  test('passes to upstream what is in focus and what is skipped, and tells what skipped itself', async () => {
+  test('passes to upstream what is in focus and what is skipped, and reports what skipped itself', async () => {
     await machine.run([cell]);
     const [call = ''] = await callsBehind(`docker run --rm --name ${cluster}-upstream`);
     expect(call).toContain(String.raw`--focus=\[sig-network\] Services|\[sig-network\] LoadBalancers|`);
@@ -94,14 +94,14 @@ describe('a cell in which all goes well', () => {
     const first = await machine.programs.calls();
     expect(await machine.run([cell])).toBe(0);
     const second = (await machine.programs.calls()).slice(first.length);
-    // What is asked about the machine is asked side by side.
+    // Calls that inspect the machine run side by side.
     const asked = first.indexOf('kind get clusters');
     expect(second.slice(0, asked).sort()).toEqual(first.slice(0, asked).sort());
     expect(second.slice(asked)).toEqual(first.slice(asked));
     expect(await machine.programs.unexpected()).toEqual([]);
   });
 
-  test('tells the controller a newer API version where the engine takes no older one', async () => {
+  test('gives the controller a newer API version where the engine takes no older one', async () => {
     await machine.programs.expect({ call: 'docker version --format *', stdout: '1.44\n' });
     expect(await machine.run([cell, '--no-upstream'])).toBe(0);
     const [call] = await callsBehind('docker run --detach');
@@ -175,7 +175,7 @@ describe('a step that fails', () => {
     expect(await machine.programs.unexpected()).toEqual([]);
   });
 
-  test('the controller ends instead of serving: its last words are told', async () => {
+  test('the controller ends instead of serving: its last words are reported', async () => {
     await machine.programs.expect({ call: 'docker logs *', stderr: 'client version 1.41 is too old\n' });
     await machine.programs.expect({ call: 'docker inspect *', stdout: 'exited 1\n' });
     expect(await machine.run([cell])).toBe(3);
@@ -204,7 +204,7 @@ describe('a step that fails', () => {
     expect(await machine.run([cell, '--no-upstream'])).toBe(0);
   });
 
-  test('the tear-down fails: the cell does too, and the rest is removed all the same', async () => {
+  test('the tear-down fails: the cell does too, and the rest is still removed', async () => {
     await machine.programs.expect({ call: 'kind delete cluster *', exitCode: 1, stderr: 'ERROR: permission denied\n' });
     expect(await machine.run([cell])).toBe(3);
     expect((await outcome()).because[0]).toMatch(
@@ -230,9 +230,9 @@ describe('a step that fails', () => {
   });
 });
 
-/** What tests find, which is no failure of the cluster. */
+/** Failures of tests, which are not failures of the cluster. */
 const findings: readonly (readonly [what: string, call: ScriptedCall, because: string])[] = [
-  ['a case of ours fails', conformanceCall(['smoke/b']), 'conformance smoke/b: title of smoke/b'],
+  ['a conformance case fails', conformanceCall(['smoke/b']), 'conformance smoke/b: title of smoke/b'],
   [
     'a test of upstream fails',
     upstreamCall({ isFailing: true }),
@@ -262,7 +262,7 @@ describe('tests that fail', () => {
     expect(await machine.clusters()).toEqual([]);
   });
 
-  test('upstream ends before its last test: that is an error, since nobody knows what it would have said', async () => {
+  test('upstream ends before its last test: that is an error, since its result is unknown', async () => {
     await machine.programs.expect(upstreamCall({ isCut: true }));
     expect(await machine.run([cell])).toBe(3);
     expect((await outcome()).because[0]).toContain(

@@ -38,7 +38,7 @@ test('on a machine that has everything all cells can run', async () => {
   expect(excluded).toHaveLength(24);
 });
 
-/** What a machine lacks, and what is said of its cells. */
+/** Missing parts of a machine, and the reasons given for its cells. */
 const lacks: readonly (readonly [what: string, calls: readonly ScriptedCall[], said: string])[] = [
   [
     'no engine',
@@ -154,7 +154,7 @@ test('a dry run prints commands and runs none', async () => {
   expect(text).not.toContain('passed');
 });
 
-test('a lab cell runs the conformance suite, and its exit status is told', async () => {
+test('a lab cell runs the conformance suite, and its exit status is reported', async () => {
   await machine.programs.expect(conformanceCall([], 'lab'));
   expect(await machine.run(['lab-nftables-ipv4'])).toBe(0);
   expect(await machine.result('lab-nftables-ipv4', 'conformance.log')).toContain('the summary');

@@ -73,7 +73,7 @@ describe.each(jobs)('job %s', (name, job) => {
     }
   });
 
-  test('leaves its results whatever happened, and says what the machine is when it failed', () => {
+  test('always leaves its results, and describes the machine when it failed', () => {
     if (!job.steps.some(({ run }) => run?.includes('--results') === true)) return;
     const [, folder = ''] =
       /--results (\S+)/.exec(JSON.stringify(job.steps).replaceAll('\\n', ' ').replaceAll('"', ' ')) ?? [];
@@ -86,7 +86,7 @@ describe.each(jobs)('job %s', (name, job) => {
 
 const runs = jobs.flatMap(([, { steps }]) => steps.flatMap(({ run = '' }) => run.split('\n'))).filter(Boolean);
 
-test('every command of ours exists', () => {
+test('every command of the workflow exists', () => {
   const dev = readFileSync(`${checkout}/dev`, 'utf8');
   const calls = runs.flatMap((line) => [...line.matchAll(/\.\/dev (\w+)([^|&>]*)/g)]);
   const programs = runs.flatMap((line) => [...line.matchAll(/node --conditions=@switchyard\/source (\S+)([^|&>;]*)/g)]);
