@@ -1,7 +1,7 @@
 import { type DataplaneName, dataplaneNames, kubeProxyDefault, referenceDataplane } from '@switchyard/scenarios';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { ConfigError } from '@switchyard/core';
-import type { ClusterBedOptions } from './cluster/index.ts';
+import type { ClusterEnvironmentOptions } from './cluster/index.ts';
 import type { Choice } from './engine/choose-cases.ts';
 import { type BackendName, backendNames } from './lab/proxy-program.ts';
 import type { FamilyCell } from './model/case.ts';
@@ -43,7 +43,7 @@ export interface ClusterConfig {
 
 /** Of `--target cluster`. */
 export interface ClusterFlags extends Pick<
-  ClusterBedOptions,
+  ClusterEnvironmentOptions,
   'image' | 'podCommand' | 'nodes' | 'mayHaveOtherLoadBalancers' | 'isKept'
 > {
   /** Undefined: KUBECONFIG, or ~/.kube/config. */
@@ -254,7 +254,7 @@ function clusterFlags(values: Values, target: Target): ClusterFlags {
   const isInPod = context === undefined && process.env['KUBERNETES_SERVICE_HOST'] !== undefined;
   const [first, second, ...more] = nodes?.split(',') ?? [];
   if (nodes !== undefined && (first === undefined || second === undefined || more.length > 0)) {
-    throw wrong(`--nodes is two names, the node under test and one that plays the outside, not ${nodes}`);
+    throw wrong(`--nodes is two names, the node under test and one that stands for the outside, not ${nodes}`);
   }
   return {
     kubeconfig: file,

@@ -1,4 +1,4 @@
-export type * from './model/bed.ts';
+export type * from './model/test-environment.ts';
 export type * from './model/case.ts';
 export type * from './model/recorder.ts';
 export type * from './model/report-file.ts';

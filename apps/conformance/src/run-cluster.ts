@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import { ConfigError, type Random, systemClock } from '@switchyard/core';
 import { type ApiServerConnection, inClusterConnection, kubeconfigConnection } from '@switchyard/core/kubernetes';
 import { catalogue } from './cases/catalogue.ts';
-import { cleanUpCluster, openClusterBed } from './cluster/index.ts';
+import { cleanUpCluster, openClusterEnvironment } from './cluster/index.ts';
 import type { ClusterConfig, RunConfig } from './config.ts';
 import { chooseCases } from './engine/choose-cases.ts';
 import { Gate } from './engine/gate.ts';
@@ -26,7 +26,7 @@ export async function runOnCluster(
   const { proxy, cluster, seed, rounds, isFailFast } = config;
   const tell = (text: string): void => onProgress({ kind: 'lane', lane, text });
   const connection = await connectionOf(config);
-  await using bed = await openClusterBed(
+  await using environment = await openClusterEnvironment(
     {
       connection,
       clock: systemClock,
@@ -38,8 +38,8 @@ export async function runOnCluster(
     },
     signal,
   );
-  const cell = config.cell ?? cellOf(bed.ipFamilies);
-  const { proxyUnderTest } = bed;
+  const cell = config.cell ?? cellOf(environment.ipFamilies);
+  const { proxyUnderTest } = environment;
   const cases = chooseCases(catalogue({ dataplane: proxyUnderTest.dataplane, cell }), config);
   onProgress({ kind: 'planned', runs: plannedRuns([{ proxy: proxyUnderTest, cell, cases }], rounds) });
   let hasFailed = false;
@@ -53,14 +53,14 @@ export async function runOnCluster(
       onProgress,
       cases,
       laneNames: [lane],
-      openBed: () => Promise.resolve(bed),
+      openEnvironment: () => Promise.resolve(environment),
       measuring: new Gate(1),
       onFailure: () => (hasFailed = true),
       isOver: () => isFailFast && hasFailed,
     },
     signal,
   );
-  const { kernel } = bed.nodes.node1; // not this machine's
+  const { kernel } = environment.nodes.node1; // not this machine's
   return reports.map((report) => ({ ...report, kernel }));
 }
 

@@ -26,7 +26,7 @@ test.each([
   ['packets from outside', 'scenario/etp-local/ipv4', 'sendFromOutside'],
   ['another address of the Node', 'scenario/node-port-primary/ipv4', 'changeNodes'],
   ['SCTP', 'scenario/sctp/ipv4', 'sctp'],
-] as const)('a scenario with %s needs a bed that can (%s: %s)', (_, id, ability) => {
+] as const)('a scenario with %s needs an environment that can (%s: %s)', (_, id, ability) => {
   expect(caseOf(id).needs).toContain(ability);
 });
 

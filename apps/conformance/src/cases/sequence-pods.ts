@@ -1,6 +1,6 @@
 import { type IpAddress, parseIp } from '@switchyard/core';
 
-/** Pods that play endpoints in cases written as programs: two on the node under test, two on the other one. */
+/** Pods that stand for endpoints in cases written as programs: two on the node under test, two on the other one. */
 export type PodName = 'near' | 'near2' | 'far' | 'far2';
 
 /** Their IPv4 addresses in the plan of scenarios; the IPv6 ones show the same digits. */

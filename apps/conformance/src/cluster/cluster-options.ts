@@ -3,7 +3,7 @@ import type { Clock, Random } from '@switchyard/core';
 import type { ApiServerConnection } from '@switchyard/core/kubernetes';
 
 /** Settings of `--target cluster`. */
-export interface ClusterBedOptions {
+export interface ClusterEnvironmentOptions {
   readonly connection: ApiServerConnection;
   readonly clock: Clock;
   /** For names and ports that must differ between runs. Not derived from the run's seed. */

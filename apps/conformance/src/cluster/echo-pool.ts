@@ -53,11 +53,11 @@ export class EchoPool {
   realAddress(address: IpAddress): IpAddress {
     const real = this.#podsByAddress.get(address)?.addresses[ipFamilyOf(address)];
     if (real !== undefined) return real;
-    throw new UsageError('cluster.endpoint', `no pod plays the endpoint ${address}`);
+    throw new UsageError('cluster.endpoint', `no pod stands for the endpoint ${address}`);
   }
 
   /** Endpoint of this family that a pod stands for; undefined: none. */
-  playedBy(pod: string, ipFamily: IpFamily): IpAddress | undefined {
+  endpointOf(pod: string, ipFamily: IpFamily): IpAddress | undefined {
     for (const [address, { name }] of this.#podsByAddress) {
       if (name === pod && ipFamilyOf(address) === ipFamily) return address;
     }
@@ -75,7 +75,7 @@ export class EchoPool {
   async #provideOn(node: 'node1' | 'node2', missing: readonly WantedEndpoint[], signal: AbortSignal): Promise<void> {
     const here = missing.filter((one) => one.node === node);
     const free = (ipFamily: IpFamily): TrafficPod[] =>
-      this.#pods[node].filter(({ name }) => this.playedBy(name, ipFamily) === undefined);
+      this.#pods[node].filter(({ name }) => this.endpointOf(name, ipFamily) === undefined);
     const lacking = Math.max(
       0,
       ...(['IPv4', 'IPv6'] as const).map(

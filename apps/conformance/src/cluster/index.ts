@@ -1,3 +1,3 @@
-export { cleanUpCluster, openClusterBed } from './open-cluster-bed.ts';
-export { ClusterBed } from './cluster-bed.ts';
-export type { ClusterBedOptions } from './cluster-options.ts';
+export { cleanUpCluster, openClusterEnvironment } from './open-cluster-environment.ts';
+export { ClusterEnvironment } from './cluster-environment.ts';
+export type { ClusterEnvironmentOptions } from './cluster-options.ts';

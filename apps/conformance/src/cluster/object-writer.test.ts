@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { AddressBook } from './address-book.ts';
 import type { NodePair } from './choose-nodes.ts';
 import { ObjectWriter } from './object-writer.ts';
-import { apiOf } from './open-cluster-bed.ts';
+import { apiOf } from './open-cluster-environment.ts';
 import { realServices, type Translation, type WantedService } from './real-objects.ts';
 
 const signal = AbortSignal.timeout(30_000);

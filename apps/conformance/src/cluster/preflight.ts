@@ -1,7 +1,7 @@
 import { ConfigError } from '@switchyard/core';
 import { apiResources, type Namespace, type ObjectClient, type Service } from '@switchyard/core/kubernetes';
 import { chooseNodes, type NodePair } from './choose-nodes.ts';
-import { type ClusterBedOptions, runLabel } from './cluster-options.ts';
+import { type ClusterEnvironmentOptions, runLabel } from './cluster-options.ts';
 
 /** Facts about a cluster before the run writes to it. */
 export interface Preflight {
@@ -16,7 +16,7 @@ const mostNames = 10;
 /** Checks whether the cluster can be used. Rejects with `ConfigError` that says why not and what to do. */
 export async function preflight(
   api: ObjectClient,
-  options: Pick<ClusterBedOptions, 'nodes' | 'mayHaveOtherLoadBalancers'>,
+  options: Pick<ClusterEnvironmentOptions, 'nodes' | 'mayHaveOtherLoadBalancers'>,
   signal: AbortSignal,
 ): Promise<Preflight> {
   const [nodes, services, namespaces] = await Promise.all([

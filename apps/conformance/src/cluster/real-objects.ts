@@ -1,7 +1,7 @@
 import { type IpAddress, type IpFamily, parseIp } from '@switchyard/core';
 import type { EndpointSlice, Service, ServicePortObject } from '@switchyard/core/kubernetes';
 import { affinityOf, clusterObjects, familiesOf, ingressOf, type ScenarioService } from '@switchyard/scenarios';
-import type { ScenarioMoment } from '../model/bed.ts';
+import type { ScenarioMoment } from '../model/test-environment.ts';
 import type { AddressBook } from './address-book.ts';
 import type { NodePair } from './choose-nodes.ts';
 import { loadBalancerClass, runLabel } from './cluster-options.ts';

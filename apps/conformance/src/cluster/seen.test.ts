@@ -2,7 +2,7 @@ import { parseIp, parsePort } from '@switchyard/core';
 import type { ProbeResult } from '@switchyard/lab';
 import type { ScenarioFlow } from '@switchyard/scenarios';
 import { expect, test } from 'vitest';
-import type { Seen } from '../model/bed.ts';
+import type { Seen } from '../model/test-environment.ts';
 import { seenOf } from './seen.ts';
 
 const endpoint = parseIp('10.244.1.5');
@@ -85,8 +85,8 @@ test.each<[string, ProbeResult, string, Seen]>([
     { kind: 'other', text: 'unreachable (ENETUNREACH)' },
   ],
 ])('%s', (_, result, source, expected) => {
-  const playedBy = (pod: string): typeof endpoint | undefined => (pod === 'echo' ? endpoint : undefined);
-  expect(seenOf(result, { flow, source, nodeAddresses: [nodeSource, otherOfNode], playedBy })).toEqual(expected);
+  const endpointOf = (pod: string): typeof endpoint | undefined => (pod === 'echo' ? endpoint : undefined);
+  expect(seenOf(result, { flow, source, nodeAddresses: [nodeSource, otherOfNode], endpointOf })).toEqual(expected);
 });
 
 test('masquerading of the node itself cannot be seen: it counts as expected either way', () => {
@@ -95,7 +95,7 @@ test('masquerading of the node itself cannot be seen: it counts as expected eith
     flow: { ...flow, expect: expect_ },
     source: nodeSource,
     nodeAddresses: [nodeSource],
-    playedBy: () => endpoint,
+    endpointOf: () => endpoint,
   };
   expect(seenOf(answered('echo', nodeSource), context)).toEqual(seenEndpoint(false));
 });

@@ -1,7 +1,7 @@
 import { type IpAddress, type IpFamily, ipFamilyOf } from '@switchyard/core';
 import type { ProbeResult } from '@switchyard/lab';
 import type { Expectation, ScenarioFlow } from '@switchyard/scenarios';
-import type { Seen } from '../model/bed.ts';
+import type { Seen } from '../model/test-environment.ts';
 import { seenOfSilence } from '../lab/answers.ts';
 import { scenarioPort } from './echo-pool.ts';
 
@@ -12,17 +12,17 @@ export interface AnswerContext {
   readonly source: string;
   /** All that node1 has, of any interface: what masquerading can mean. */
   readonly nodeAddresses: readonly string[];
-  /** The endpoint of this family that a pod plays; undefined: none. */
-  readonly playedBy: (pod: string, ipFamily: IpFamily) => IpAddress | undefined;
+  /** The endpoint of this family that a pod stands for; undefined: none. */
+  readonly endpointOf: (pod: string, ipFamily: IpFamily) => IpAddress | undefined;
 }
 
 /** A probe's result in the terms of a scenario. */
 export function seenOf(result: ProbeResult, context: AnswerContext): Seen {
-  const { flow, source, playedBy } = context;
+  const { flow, source, endpointOf } = context;
   if (result.status !== 'answered') return seenOfSilence(result);
   const { by, seenSource = '' } = result;
   if (by === undefined) return { kind: 'other', text: 'answered by a stranger' };
-  const address = playedBy(by, ipFamilyOf(flow.to));
+  const address = endpointOf(by, ipFamilyOf(flow.to));
   if (address === undefined) return { kind: 'other', text: `answered by ${by}` };
   const isSender = address === flow.fromEndpoint;
   const isMasqueraded = masqueradeOf(seenSource, context, isSender);

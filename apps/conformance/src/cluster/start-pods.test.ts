@@ -4,7 +4,7 @@ import { type Clock, millis, systemClock } from '@switchyard/core';
 import { anonymousConnection, apiResources, type ObjectClient, type Pod } from '@switchyard/core/kubernetes';
 import { type ApiServer, startApiServer } from '@switchyard/lab';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { apiOf } from './open-cluster-bed.ts';
+import { apiOf } from './open-cluster-environment.ts';
 import { type PodStarter, startPods } from './start-pods.ts';
 
 const signal = AbortSignal.timeout(30_000);

@@ -1,6 +1,6 @@
 import { messageOf } from '@switchyard/core';
 import { flowText, runOnTable } from '@switchyard/scenarios';
-import type { Bed } from '../model/bed.ts';
+import type { TestEnvironment } from '../model/test-environment.ts';
 import type { CaseRecorder, FlowAt } from '../model/recorder.ts';
 import type { CheckResult, InconclusiveCheck, PathAltitude, RolloutTimeline } from '../model/report-file.ts';
 
@@ -10,7 +10,7 @@ const notTraced = `not followed: it is after the ${mostTraced} failures of this 
 
 /** Results of one case. Traces the packet of a failed flow at once, before the cluster changes. */
 export class Recording implements CaseRecorder {
-  readonly #bed: Bed;
+  readonly #environment: TestEnvironment;
   readonly #signal: AbortSignal;
   readonly #onProgress: (text: string) => void;
   readonly #checks: { readonly check: CheckResult; readonly path: Promise<readonly PathAltitude[]> }[] = [];
@@ -18,8 +18,8 @@ export class Recording implements CaseRecorder {
   readonly #inconclusive: InconclusiveCheck[] = [];
   #traced = 0;
 
-  constructor(bed: Bed, onProgress: (text: string) => void, signal: AbortSignal) {
-    this.#bed = bed;
+  constructor(environment: TestEnvironment, onProgress: (text: string) => void, signal: AbortSignal) {
+    this.#environment = environment;
     this.#onProgress = onProgress;
     this.#signal = signal;
   }
@@ -60,7 +60,7 @@ export class Recording implements CaseRecorder {
   async #pathOf(at: FlowAt): Promise<readonly PathAltitude[]> {
     this.#traced += 1;
     const isTraced = this.#traced <= mostTraced;
-    const lab = isTraced ? await traced(this.#bed, at, this.#signal) : [notTraced];
+    const lab = isTraced ? await traced(this.#environment, at, this.#signal) : [notTraced];
     return [
       { altitude: 'table', lines: explained(at) },
       { altitude: 'lab', lines: lab },
@@ -86,9 +86,13 @@ function onTable({ scenario, flow }: FlowAt): readonly string[] {
 }
 
 /** The trace of the packet. Its failure is a line: it must not lose the check. */
-async function traced(bed: Bed, { scenario, flow }: FlowAt, signal: AbortSignal): Promise<readonly string[]> {
+async function traced(
+  environment: TestEnvironment,
+  { scenario, flow }: FlowAt,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
   try {
-    return await bed.trace(scenario, flow, signal);
+    return await environment.trace(scenario, flow, signal);
   } catch (error) {
     if (signal.aborted) throw error;
     return [`could not be followed: ${messageOf(error)}`];

@@ -1,14 +1,14 @@
 import { type Clock, ipFamilyOf, millis, systemClock } from '@switchyard/core';
 import type { ScenarioFlow } from '@switchyard/scenarios';
-import type { Bed } from '../model/bed.ts';
+import type { TestEnvironment } from '../model/test-environment.ts';
 import type { ErrorLimits } from './probe-flow.ts';
 
 /** Linux allows each receiver an ICMP error a second, once the first six are used up. */
 const interval = 1100;
 
-/** Counts and paces the ICMP errors of the node under test, for all cases that a bed runs at a time. */
+/** Counts and paces the ICMP errors of the node under test, for all cases that an environment runs at a time. */
 export class ErrorPace {
-  readonly #bed: Pick<Bed, 'icmpErrorsHeldBack'>;
+  readonly #environment: Pick<TestEnvironment, 'icmpErrorsHeldBack'>;
   readonly #clock: Clock;
   readonly #signal: AbortSignal;
   readonly #turns = new Map<string, Promise<unknown>>();
@@ -16,8 +16,12 @@ export class ErrorPace {
   #next: Promise<number | undefined> | undefined;
   #reading: Promise<unknown> = Promise.resolve();
 
-  constructor(bed: Pick<Bed, 'icmpErrorsHeldBack'>, signal: AbortSignal, clock: Clock = systemClock) {
-    this.#bed = bed;
+  constructor(
+    environment: Pick<TestEnvironment, 'icmpErrorsHeldBack'>,
+    signal: AbortSignal,
+    clock: Clock = systemClock,
+  ) {
+    this.#environment = environment;
     this.#signal = signal;
     this.#clock = clock;
   }
@@ -43,7 +47,7 @@ export class ErrorPace {
   #heldBack(): Promise<number | undefined> {
     this.#next ??= this.#reading.then(() => {
       this.#next = undefined;
-      const reading = this.#bed.icmpErrorsHeldBack(this.#signal);
+      const reading = this.#environment.icmpErrorsHeldBack(this.#signal);
       this.#reading = reading.catch(() => undefined); // its callers get the error
       return reading;
     });

@@ -58,7 +58,7 @@ describe('planUnits', () => {
   });
 });
 
-test('a bed takes units with the settings it has, as long as there are any', () => {
+test('an environment takes units with the settings it has, as long as there are any', () => {
   const units = planUnits([withAgent('a', true), withAgent('b', false), withAgent('c', true)], () => 0);
   const queue = new UnitQueue(units);
   const settings = withAgent('a', true).scenario.agent;

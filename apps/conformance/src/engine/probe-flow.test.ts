@@ -1,7 +1,7 @@
 import { parseIp, parsePort } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import type { Expectation } from '@switchyard/scenarios';
-import type { Seen } from '../model/bed.ts';
+import type { Seen } from '../model/test-environment.ts';
 import { type ErrorLimits, mostPaced, probeFlow } from './probe-flow.ts';
 
 function answer(address: string, more: Partial<Extract<Seen, { readonly kind: 'endpoint' }>> = {}): Seen {

@@ -1,4 +1,4 @@
-import type { Seen } from '../model/bed.ts';
+import type { Seen } from '../model/test-environment.ts';
 import type { Expectation, Observation } from '@switchyard/scenarios';
 
 /** Result of many attempts: an observation, or a text if they do not fit one observation. */

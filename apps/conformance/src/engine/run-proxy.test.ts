@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ProgressEvent } from '../model/progress.ts';
 import { LeapingClock } from '../testing/leaping-clock.ts';
-import { ScriptedBed } from '../testing/scripted-bed.ts';
+import { ScriptedEnvironment } from '../testing/scripted-environment.ts';
 import { scenarioCase } from '../testing/cases.ts';
 import { plannedRuns, runProxy } from './run-proxy.ts';
 
@@ -14,7 +14,8 @@ test('what is planned is what starts, round by round', async () => {
       ...about,
       target: 'lab',
       laneNames: ['l'],
-      openBed: () => Promise.resolve(new ScriptedBed({ clock: new LeapingClock(), about: proxy, proxy: {} })),
+      openEnvironment: () =>
+        Promise.resolve(new ScriptedEnvironment({ clock: new LeapingClock(), about: proxy, proxy: {} })),
       seed: 1,
       rounds: 3,
       onProgress: (event) => void told.push(event),

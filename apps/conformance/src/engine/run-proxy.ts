@@ -1,6 +1,6 @@
 import { release } from 'node:os';
 import { millis, systemClock } from '@switchyard/core';
-import type { Bed } from '../model/bed.ts';
+import type { TestEnvironment } from '../model/test-environment.ts';
 import type { FamilyCell } from '../model/case.ts';
 import type { PlannedRun, RunName } from '../model/progress.ts';
 import type { CaseResult, ProxyUnderTest, RunReport, Target } from '../model/report-file.ts';
@@ -12,9 +12,9 @@ export interface ProxyRun extends Pick<RoundOptions, 'cases' | 'onProgress' | 'm
   readonly target: Target;
   readonly proxy: ProxyUnderTest;
   readonly cell: FamilyCell;
-  /** Builds a bed of its own for each name; as many as there may be side by side. At least one. */
+  /** Builds an environment of its own for each name; as many as there may be side by side. At least one. */
   readonly laneNames: readonly string[];
-  readonly openBed: (name: string, signal: AbortSignal) => Promise<Bed>;
+  readonly openEnvironment: (name: string, signal: AbortSignal) => Promise<TestEnvironment>;
   readonly seed: number;
   readonly rounds: number;
 }
@@ -33,16 +33,16 @@ export function plannedRuns(
   });
 }
 
-/** Runs all rounds on the same beds, which are taken down afterwards. A bed that cannot be built is an error of all cases. */
+/** Runs all rounds on the same environments, which are taken down afterwards. An environment that cannot be built is an error of all cases. */
 export async function runProxy(options: ProxyRun, signal: AbortSignal): Promise<readonly RunReport[]> {
-  const { laneNames, openBed, rounds, proxy, cell, onProgress, seed } = options;
+  const { laneNames, openEnvironment, rounds, proxy, cell, onProgress, seed } = options;
   await using stack = new AsyncDisposableStack();
-  const opened = await Promise.allSettled(laneNames.map((name) => openBed(name, signal)));
+  const opened = await Promise.allSettled(laneNames.map((name) => openEnvironment(name, signal)));
   for (const one of opened) if (one.status === 'fulfilled') stack.use(one.value);
   signal.throwIfAborted();
   const broken = opened.find((one) => one.status === 'rejected');
   const lanes = opened.flatMap((one, index) =>
-    one.status === 'fulfilled' ? [{ name: laneNames[index] ?? '', bed: one.value }] : [],
+    one.status === 'fulfilled' ? [{ name: laneNames[index] ?? '', environment: one.value }] : [],
   );
   const reports: RunReport[] = [];
   for (let round = 1; round <= rounds; round++) {
@@ -52,20 +52,24 @@ export async function runProxy(options: ProxyRun, signal: AbortSignal): Promise<
     const results =
       broken === undefined
         ? await runRound({ ...options, lanes, run, random: seededRandom(seed) }, signal)
-        : withoutBed(options, run, broken.reason as Error);
+        : withoutEnvironment(options, run, broken.reason as Error);
     const duration = millis(systemClock.monotonic() - start);
     const about = { target: options.target, proxy, cell, kernel: release(), seed, round };
     reports.push({ ...about, startedAt, duration, cases: results });
     if (broken !== undefined) break;
   }
-  for (const { name } of lanes) onProgress({ kind: 'lane', lane: name, text: 'taking the bed down' });
+  for (const { name } of lanes) onProgress({ kind: 'lane', lane: name, text: 'removing the environment' });
   return reports;
 }
 
 /** Results of a run without an environment: errors, because nothing is known about the proxy. */
-function withoutBed({ cases, laneNames, onProgress }: ProxyRun, run: RunName, reason: Error): readonly CaseResult[] {
+function withoutEnvironment(
+  { cases, laneNames, onProgress }: ProxyRun,
+  run: RunName,
+  reason: Error,
+): readonly CaseResult[] {
   const lane = laneNames[0] ?? '';
-  const results = cases.map((one) => notRun(one, 'error', `no bed to run on: ${reason.message}`));
+  const results = cases.map((one) => notRun(one, 'error', `no environment to run on: ${reason.message}`));
   onProgress({ kind: 'runStarted', run, caseIds: cases.map(({ id }) => id) });
   for (const result of results) onProgress({ kind: 'caseEnded', run, lane, result });
   onProgress({ kind: 'runEnded', run });

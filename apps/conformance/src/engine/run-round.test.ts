@@ -1,7 +1,7 @@
 import { ApiServerError, millis, parseIp, systemClock } from '@switchyard/core';
 import type { ScenarioFlow } from '@switchyard/scenarios';
 import { describe, expect, test } from 'vitest';
-import type { Bed, Dial, OwnEnd, ProxyControl, Seen } from '../model/bed.ts';
+import type { TestEnvironment, FlowConnector, OwnEnd, ProxyControl, Seen } from '../model/test-environment.ts';
 import type { ConformanceCase } from '../model/case.ts';
 import type { ProgressEvent } from '../model/progress.ts';
 import { scenarioCase, sequenceCase } from '../testing/cases.ts';
@@ -16,8 +16,8 @@ const right: Seen = {
   isSender: false,
 };
 
-/** A bed on which every attempt ends as given. */
-function bedWith(seen: Seen, more: Partial<Bed> = {}): Bed {
+/** An environment on which every attempt ends as given. */
+function environmentWith(seen: Seen, more: Partial<TestEnvironment> = {}): TestEnvironment {
   const never = (): never => {
     throw new TypeError('not part of this test');
   };
@@ -33,7 +33,7 @@ function bedWith(seen: Seen, more: Partial<Bed> = {}): Bed {
     stepObstacle: () => undefined,
     reset: () => Promise.resolve(),
     put: () => Promise.resolve(),
-    dial: () =>
+    connectorFor: () =>
       Promise.resolve({
         attempts: (count: number) => Promise.resolve(Array.from({ length: count }, () => seen)),
         hold: never,
@@ -70,10 +70,10 @@ function proxyWith(more: Partial<ProxyControl> = {}): ProxyControl {
 
 async function round(
   cases: readonly ConformanceCase[],
-  bed: Bed,
+  environment: TestEnvironment,
   more: Partial<RoundOptions> = {},
 ): Promise<readonly string[]> {
-  const lanes = [{ name: 'l', bed }];
+  const lanes = [{ name: 'l', environment }];
   const run = { proxy: 'p', cell: 'ipv4', round: 1 } as const;
   const results = await runRound({ lanes, cases, run, random: () => 0, onProgress: () => undefined, ...more }, signal);
   return results.map(({ id, status, because }) => `${id} ${status}${because === undefined ? '' : `: ${because}`}`);
@@ -81,46 +81,51 @@ async function round(
 
 describe('runRound', () => {
   test.each([
-    { title: 'what is seen is what is expected', bed: bedWith(right), one: scenarioCase('a'), expected: 'a passed' },
+    {
+      title: 'what is seen is what is expected',
+      environment: environmentWith(right),
+      one: scenarioCase('a'),
+      expected: 'a passed',
+    },
     {
       title: 'something else is seen',
-      bed: bedWith({ kind: 'refused' }),
+      environment: environmentWith({ kind: 'refused' }),
       one: scenarioCase('a'),
       expected: 'a failed',
     },
     {
       title: 'it is not for this dataplane',
-      bed: bedWith(right),
+      environment: environmentWith(right),
       one: scenarioCase('a', { notFor: 'not for nftables' }),
       expected: 'a skipped: not for nftables',
     },
     {
-      title: 'the bed lacks an ability',
-      bed: bedWith(right),
+      title: 'the environment lacks an ability',
+      environment: environmentWith(right),
       one: scenarioCase('a', { needs: ['sctp', 'load'] }),
       expected: 'a skipped: needs what this lab cannot: sctp, load',
     },
     {
-      title: 'the bed says why not',
-      bed: bedWith(right, { obstacle: () => 'no BPF here' }),
+      title: 'the environment says why not',
+      environment: environmentWith(right, { obstacle: () => 'no BPF here' }),
       one: scenarioCase('a'),
       expected: 'a skipped: no BPF here',
     },
     {
-      title: 'the bed fails',
-      bed: bedWith(right, { put: () => Promise.reject(new Error('the proxy has ended with 1')) }),
+      title: 'the environment fails',
+      environment: environmentWith(right, { put: () => Promise.reject(new Error('the proxy has ended with 1')) }),
       one: scenarioCase('a'),
       expected: 'a error: the proxy has ended with 1',
     },
     {
       title: 'a program looks at nothing',
-      bed: bedWith(right),
+      environment: environmentWith(right),
       one: sequenceCase('a', () => Promise.resolve()),
       expected: 'a error: it looked at nothing',
     },
     {
       title: 'a program sees what it expects',
-      bed: bedWith(right),
+      environment: environmentWith(right),
       one: sequenceCase('a', async (_bed, record) =>
         record.check({ id: 'x', what: 'x', expected: 'y', observed: 'y', because: [] }),
       ),
@@ -128,7 +133,7 @@ describe('runRound', () => {
     },
     {
       title: 'a program that could not decide anything is a skip',
-      bed: bedWith(right),
+      environment: environmentWith(right),
       one: sequenceCase('a', async (_bed, record) =>
         record.inconclusive({ id: 'x', what: 'x', because: 'rate limited: too many' }),
       ),
@@ -136,15 +141,15 @@ describe('runRound', () => {
     },
     {
       title: 'a program that could not decide one of its checks has passed the other',
-      bed: bedWith(right),
+      environment: environmentWith(right),
       one: sequenceCase('a', async (_bed, record) => {
         record.inconclusive({ id: 'x', what: 'x', because: 'rate limited: too many' });
         record.check({ id: 'y', what: 'y', expected: 'y', observed: 'y', because: [] });
       }),
       expected: 'a passed',
     },
-  ])('$title: $expected', async ({ bed, one, expected }) => {
-    expect(await round([one], bed)).toEqual([expected]);
+  ])('$title: $expected', async ({ environment, one, expected }) => {
+    expect(await round([one], environment)).toEqual([expected]);
   });
 
   test('a scenario that the oracle contradicts is an error, independent of the proxy', async () => {
@@ -153,29 +158,34 @@ describe('runRound', () => {
       step.kind === 'flow' ? { ...step, flow: { ...step.flow, expect: { kind: 'reject' } as const } } : step,
     );
     const wrong = { ...one, scenario: { ...one.scenario, steps } };
-    expect((await round([wrong], bedWith({ kind: 'refused' })))[0]).toMatch(/^a error: .* one of them is wrong$/);
+    expect((await round([wrong], environmentWith({ kind: 'refused' })))[0]).toMatch(
+      /^a error: .* one of them is wrong$/,
+    );
   });
 
   test('what goes wrong with one case of a batch is nothing to the others', async () => {
     const [good, bad] = ['good', 'bad'].map((id) => scenarioCase(id, { batch: 'matrix' }));
-    const bed = bedWith(right);
-    const dial: Bed['dial'] = async (scenario, flow, inner) => {
+    const environment = environmentWith(right);
+    const connectorFor: TestEnvironment['connectorFor'] = async (scenario, flow, inner) => {
       if (scenario === bad?.scenario) throw new Error('no sender');
-      return bed.dial(scenario, flow, inner);
+      return environment.connectorFor(scenario, flow, inner);
     };
-    expect(await round([good!, bad!], { ...bed, dial })).toEqual(['good passed', 'bad error: no sender']);
+    expect(await round([good!, bad!], { ...environment, connectorFor })).toEqual([
+      'good passed',
+      'bad error: no sender',
+    ]);
   });
 
   test('of a batch the API server refuses one case; the others are run without it', async () => {
     const cases = ['a', 'b', 'c', 'd', 'e'].map((id) => scenarioCase(id, { batch: 'matrix' }));
     const refused = cases[3]?.scenario;
     const sizes: number[] = [];
-    const put: Bed['put'] = async (moments) => {
+    const put: TestEnvironment['put'] = async (moments) => {
       sizes.push(moments.length);
       if (!moments.some(({ scenario }) => scenario === refused)) return;
       throw new ApiServerError('api.422', 'the port is taken', { isRetryable: false, status: 422 });
     };
-    expect(await round(cases, bedWith(right, { put }))).toEqual([
+    expect(await round(cases, environmentWith(right, { put }))).toEqual([
       'a passed',
       'b passed',
       'c passed',
@@ -189,32 +199,41 @@ describe('runRound', () => {
     const cases = ['a', 'b', 'c', 'd', 'e'].map((id) => scenarioCase(id, { batch: 'matrix' }));
     const deadly = cases[1]?.scenario;
     let end: OwnEnd | undefined;
-    const put: Bed['put'] = async (moments) => {
+    const put: TestEnvironment['put'] = async (moments) => {
       if (!moments.some(({ scenario }) => scenario === deadly)) return;
       end = { observed: 'has ended with 2', log: ['panic: a Service'] };
       throw new Error('the proxy has ended with 2');
     };
     const reset = async (): Promise<void> => void (end = undefined);
-    const bed = bedWith(right, { proxy: proxyWith({ ownEnd: () => Promise.resolve(end) }), put, reset });
-    expect(await round(cases, bed)).toEqual(['a passed', 'b failed', 'c passed', 'd passed', 'e passed']);
+    const environment = environmentWith(right, {
+      proxy: proxyWith({ ownEnd: () => Promise.resolve(end) }),
+      put,
+      reset,
+    });
+    expect(await round(cases, environment)).toEqual(['a passed', 'b failed', 'c passed', 'd passed', 'e passed']);
   });
 
   test('so does one that ends when all was seen to be right', async () => {
     const ownEnd = (): Promise<OwnEnd> => Promise.resolve({ observed: 'has ended with SIGSEGV', log: [] });
-    expect(await round([scenarioCase('a')], bedWith(right, { proxy: proxyWith({ ownEnd }) }))).toEqual(['a failed']);
+    expect(await round([scenarioCase('a')], environmentWith(right, { proxy: proxyWith({ ownEnd }) }))).toEqual([
+      'a failed',
+    ]);
   });
 
   test('a proxy that is restarted while no flow can be sent is an error with its cause', async () => {
     const one = scenarioCase('a');
     const [flow] = one.scenario.steps;
     const steps = [{ kind: 'restartAgent', line: 9 } as const, flow!];
-    const bed = bedWith(right, { proxy: proxyWith(), dial: () => Promise.reject(new Error('the prober has ended')) });
-    expect(await round([{ ...one, scenario: { ...one.scenario, steps } }], bed)).toEqual([
+    const environment = environmentWith(right, {
+      proxy: proxyWith(),
+      connectorFor: () => Promise.reject(new Error('the prober has ended')),
+    });
+    expect(await round([{ ...one, scenario: { ...one.scenario, steps } }], environment)).toEqual([
       'a error: the prober has ended',
     ]);
   });
 
-  test('no bed is taken down while another lane still works', async () => {
+  test('no environment is taken down while another lane still works', async () => {
     const stop = new AbortController();
     let isWorking = false;
     const slow = sequenceCase('slow', async () => {
@@ -226,18 +245,18 @@ describe('runRound', () => {
       stop.abort(new Error('enough'));
       return Promise.reject(new Error('aborted'));
     });
-    const lanes = ['l', 'm'].map((name) => ({ name, bed: bedWith(right) }));
+    const lanes = ['l', 'm'].map((name) => ({ name, environment: environmentWith(right) }));
     const run = { proxy: 'p', cell: 'ipv4', round: 1 } as const;
     const options = { lanes, cases: [slow, first], run, random: () => 0.99, onProgress: () => undefined };
     await expect(runRound(options, stop.signal)).rejects.toThrow('enough');
     expect(isWorking).toBe(false);
   });
 
-  test('a bed that fails three times in a row is given up; each case has a result', async () => {
+  test('an environment that fails three times in a row is given up; each case has a result', async () => {
     const cases = ['a', 'b', 'c', 'd', 'e'].map((id) => scenarioCase(id));
-    const bed = bedWith(right, { reset: () => Promise.reject(new Error('gone')) });
+    const environment = environmentWith(right, { reset: () => Promise.reject(new Error('gone')) });
     const events: ProgressEvent[] = [];
-    const results = await round(cases, bed, { onProgress: (event) => events.push(event) });
+    const results = await round(cases, environment, { onProgress: (event) => events.push(event) });
     expect(results.filter((text) => text.endsWith('error: gone'))).toHaveLength(3);
     expect(results.filter((text) => text.includes('failed several times in a row'))).toHaveLength(2);
     expect(events.filter(({ kind }) => kind === 'caseEnded')).toHaveLength(5);
@@ -246,14 +265,14 @@ describe('runRound', () => {
   test('after an early end the rest is skipped', async () => {
     let hasFailed = false;
     const stops = { onFailure: () => (hasFailed = true), isOver: () => hasFailed };
-    const results = await round([scenarioCase('a'), scenarioCase('b')], bedWith({ kind: 'timeout' }), stops);
+    const results = await round([scenarioCase('a'), scenarioCase('b')], environmentWith({ kind: 'timeout' }), stops);
     expect(results.filter((text) => text.endsWith(' failed'))).toHaveLength(1);
     expect(results.filter((text) => text.includes('skipped: not run: a case failed before'))).toHaveLength(1);
   });
 
   test('a failed flow has its path at both altitudes, taken before the cluster changes again', async () => {
     const order: string[] = [];
-    const bed = bedWith(
+    const environment = environmentWith(
       { kind: 'refused' },
       {
         put: () => Promise.resolve(void order.push('put')),
@@ -270,7 +289,7 @@ describe('runRound', () => {
     const steps = [flow!, { kind: 'putService', service: { ...service!, labels: { a: 'b' } }, line: 50 } as const];
     const run = { proxy: 'p', cell: 'ipv4', round: 1 } as const;
     const cases = [{ ...one, scenario: { ...one.scenario, steps } }];
-    const options = { lanes: [{ name: 'l', bed }], cases, run, random: () => 0, onProgress: () => undefined };
+    const options = { lanes: [{ name: 'l', environment }], cases, run, random: () => 0, onProgress: () => undefined };
     const [result] = await runRound(options, signal);
     expect(order).toEqual(['put', 'trace', 'put']);
     expect(result?.checks[0]?.path.map(({ altitude }) => altitude)).toEqual(['table', 'lab']);
@@ -283,7 +302,7 @@ describe('runRound', () => {
     const [flow] = one.scenario.steps;
     const steps = [1, 2, 3, 4].map((line) => ({ ...flow!, line }));
     const cases = [{ ...one, scenario: { ...one.scenario, steps } }];
-    const lanes = [{ name: 'l', bed: bedWith({ kind: 'refused' }) }];
+    const lanes = [{ name: 'l', environment: environmentWith({ kind: 'refused' }) }];
     const run = { proxy: 'p', cell: 'ipv4', round: 1 } as const;
     const options = { lanes, cases, run, random: () => 0, onProgress: () => undefined };
     const [result] = await runRound(options, signal);
@@ -302,11 +321,14 @@ describe('runRound', () => {
         if (begun === 2) queueMicrotask(() => stop.abort(new Error('enough')));
         return new Promise(() => undefined);
       };
-      const dial = async (): Promise<Dial> => ({ ...(await bedWith(right).dial(...anyFlow, signal)), attempts });
+      const connectorFor = async (): Promise<FlowConnector> => ({
+        ...(await environmentWith(right).connectorFor(...anyFlow, signal)),
+        attempts,
+      });
       const cases = Array.from({ length: 60 }, (_, index) =>
         scenarioCase(`a${index}`, kind === 'batch' ? { batch: 'b' } : {}),
       );
-      const lanes = ['l', 'm'].map((name) => ({ name, bed: bedWith(right, { dial }) }));
+      const lanes = ['l', 'm'].map((name) => ({ name, environment: environmentWith(right, { connectorFor }) }));
       const run = { proxy: 'p', cell: 'ipv4', round: 1 } as const;
       const options = { lanes, cases, run, random: () => 0, onProgress: () => undefined };
       await expect(runRound(options, stop.signal)).rejects.toThrow('enough');

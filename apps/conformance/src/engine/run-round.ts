@@ -1,17 +1,17 @@
 import { millis, type Random, systemClock, UsageError } from '@switchyard/core';
-import type { Bed } from '../model/bed.ts';
+import type { TestEnvironment } from '../model/test-environment.ts';
 import type { ConformanceCase } from '../model/case.ts';
 import type { OnProgress, RunName } from '../model/progress.ts';
 import type { CaseResult, SkippedStep } from '../model/report-file.ts';
-import { fitToBed } from './fit-to-bed.ts';
+import { fitToEnvironment } from './fit-to-environment.ts';
 import type { Gate } from './gate.ts';
 import { planUnits, type Unit, UnitQueue } from './plan-units.ts';
 import { runUnit } from './run-unit.ts';
 
-/** A bed and what it is called in the progress. */
+/** An environment and what it is called in the progress. */
 export interface Lane {
   readonly name: string;
-  readonly bed: Bed;
+  readonly environment: TestEnvironment;
 }
 
 /** One round of cases against one proxy. */
@@ -38,7 +38,7 @@ const patience = 3;
 export async function runRound(options: RoundOptions, signal: AbortSignal): Promise<readonly CaseResult[]> {
   const { cases, lanes, run, onProgress } = options;
   const [first] = lanes;
-  if (first === undefined) throw new UsageError('conformance.round', 'a round needs a bed');
+  if (first === undefined) throw new UsageError('conformance.round', 'a round needs an environment');
   onProgress({ kind: 'runStarted', run, caseIds: cases.map(({ id }) => id) });
   const results = new Map<string, CaseResult>();
   const skippedSteps = new Map<string, readonly SkippedStep[]>();
@@ -50,7 +50,7 @@ export async function runRound(options: RoundOptions, signal: AbortSignal): Prom
   };
   const due: ConformanceCase[] = [];
   for (const one of cases) {
-    const fit = fitToBed(one, first.bed);
+    const fit = fitToEnvironment(one, first.environment);
     if (fit.status === 'skipped') add(first.name, notRun(one, 'skipped', fit.because));
     else {
       due.push(fit.case);
@@ -76,7 +76,7 @@ function notReached(one: ConformanceCase, isOver: boolean): CaseResult {
 }
 
 async function work(
-  { name, bed }: Lane,
+  { name, environment }: Lane,
   queue: UnitQueue,
   {
     run,
@@ -100,7 +100,7 @@ async function work(
     const unit = queue.take(settings);
     if (unit === undefined) return;
     settings = unit.settings;
-    const go = (): ReturnType<typeof runUnit> => runUnit(unit, { bed, events }, signal);
+    const go = (): ReturnType<typeof runUnit> => runUnit(unit, { environment, events }, signal);
     const places = placesFor(unit);
     const results = await (measuring === undefined || places === 0 ? go() : measuring.run(places, go, signal));
     for (const result of results) add(name, result);

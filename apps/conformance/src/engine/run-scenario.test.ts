@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { ScenarioFlow, ScenarioStep } from '@switchyard/scenarios';
 import { expect, test } from 'vitest';
 import { scenarioCases } from '../cases/scenario-cases.ts';
-import type { Bed, Dial, Seen } from '../model/bed.ts';
+import type { TestEnvironment, FlowConnector, Seen } from '../model/test-environment.ts';
 import { MemoryRecorder } from '../testing/memory-recorder.ts';
 import { ErrorPace } from './error-pace.ts';
 import { Gate } from './gate.ts';
@@ -18,25 +18,25 @@ type Delay = (flow: ScenarioFlow, index: number) => number;
  * A cluster whose proxy remembers one endpoint per client, the last one, as the eBPF mode does. The proxy cannot be restarted. An external
  * address uses all endpoints, a cluster IP those of node1.
  */
-class RememberingBed {
+class RememberingEnvironment {
   readonly #delay: Delay;
   #local: readonly IpAddress[] = [];
   #all: readonly IpAddress[] = [];
   #client: IpAddress | undefined;
-  #dials = 0;
+  #connectors = 0;
 
   constructor(delay: Delay) {
     this.#delay = delay;
   }
 
-  async put([moment]: Parameters<Bed['put']>[0]): Promise<void> {
+  async put([moment]: Parameters<TestEnvironment['put']>[0]): Promise<void> {
     const endpoints = [...(moment?.state.endpoints.values() ?? [])].flat();
     this.#all = endpoints.map(({ ip }) => ip);
     this.#local = endpoints.filter(({ node }) => node === 'node1').map(({ ip }) => ip);
   }
 
-  async dial(_scenario: unknown, flow: ScenarioFlow): Promise<Pick<Dial, 'attempts'>> {
-    const turns = this.#delay(flow, this.#dials++);
+  async connectorFor(_scenario: unknown, flow: ScenarioFlow): Promise<Pick<FlowConnector, 'attempts'>> {
+    const turns = this.#delay(flow, this.#connectors++);
     return {
       attempts: async (count) => {
         for (let turn = 0; turn < turns; turn++) await setImmediate();
@@ -69,13 +69,13 @@ test.each<[string, Delay]>([
     expect(cases.map(({ scenario }) => ipFamilyOf(scenario.endpoints[0]!.ip)).toSorted()).toEqual(['IPv4', 'IPv6']);
     for (const { scenario } of cases) {
       const record = new MemoryRecorder();
-      const bed = new RememberingBed(delay) as unknown as Bed; // the part that a scenario without restarts uses
+      const environment = new RememberingEnvironment(delay) as unknown as TestEnvironment; // the part that a scenario without restarts uses
       const steps = scenario.steps.filter((step) => !isRestart(step));
       const run = {
-        bed,
+        environment,
         record,
         gate: new Gate(160),
-        pace: new ErrorPace(bed, signal),
+        pace: new ErrorPace(environment, signal),
         traced: () => Promise.resolve(),
       };
       await runScenario({ ...scenario, steps }, run, signal);

@@ -15,7 +15,7 @@ import {
   type ScenarioStep,
 } from '@switchyard/scenarios';
 import { checkIdOf } from '../cases/check-id.ts';
-import type { Bed, Dial } from '../model/bed.ts';
+import type { TestEnvironment, FlowConnector } from '../model/test-environment.ts';
 import type { CaseRecorder } from '../model/recorder.ts';
 import type { InconclusiveCheck } from '../model/report-file.ts';
 import type { ErrorPace } from './error-pace.ts';
@@ -28,11 +28,11 @@ type LookStep = FlowStep | HealthStep;
 
 /** Environment of a scenario's run, and recorder of its results. */
 export interface ScenarioRun {
-  readonly bed: Bed;
+  readonly environment: TestEnvironment;
   readonly record: CaseRecorder;
   /** How many looks may go on side by side. */
   readonly gate: Gate;
-  /** Shared by all that goes on in the bed. */
+  /** Shared by all that goes on in the environment. */
   readonly pace: ErrorPace;
   /** Resolves when failed flows have been followed; the cluster stays as it is until then. */
   readonly traced: () => Promise<unknown>;
@@ -47,13 +47,13 @@ export function isOnlyLooking({ steps }: Scenario): boolean {
 }
 
 /**
- * Altitude 3: real packets through a real proxy's kernel, one check for each step that looks. The bed has been reset to the
+ * Altitude 3: real packets through a real proxy's kernel, one check for each step that looks. The environment has been reset to the
  * scenario's agent settings. Steps that only look run side by side; what changes the cluster waits for them.
  */
 export async function runScenario(scenario: Scenario, run: ScenarioRun, signal: AbortSignal): Promise<void> {
-  const { bed } = run;
+  const { environment } = run;
   let state = firstState(scenario);
-  await bed.put([{ scenario, state }], { wait: true }, signal);
+  await environment.put([{ scenario, state }], { wait: true }, signal);
   let looks: LookStep[] = [];
   for (const [index, step] of scenario.steps.entries()) {
     if (step.kind === 'flow' || step.kind === 'healthCheck') {
@@ -63,7 +63,7 @@ export async function runScenario(scenario: Scenario, run: ScenarioRun, signal: 
     await lookAt(scenario, looks, run, signal);
     looks = [];
     const next = nextState(state, step);
-    if (next !== state) await bed.put([{ scenario, state: next }], { wait: true }, signal);
+    if (next !== state) await environment.put([{ scenario, state: next }], { wait: true }, signal);
     state = next;
     if (step.kind === 'restartAgent') await restart(scenario, { index, step }, run, signal);
   }
@@ -77,13 +77,13 @@ export async function runScenario(scenario: Scenario, run: ScenarioRun, signal: 
 export async function lookAt(
   scenario: Scenario,
   looks: readonly LookStep[],
-  { bed, record, gate, pace, traced }: ScenarioRun,
+  { environment, record, gate, pace, traced }: ScenarioRun,
   signal: AbortSignal,
 ): Promise<void> {
   const look = (step: LookStep): Promise<Looked> =>
     step.kind === 'flow'
-      ? flowCheck(scenario, step, { bed, gate, pace }, signal)
-      : healthCheck(scenario, step, bed, signal);
+      ? flowCheck(scenario, step, { environment, gate, pace }, signal)
+      : healthCheck(scenario, step, environment, signal);
   const checks = keepsClients(scenario) ? await inTurn(looks, look) : await Promise.all(looks.map(look));
   for (const { check, flow } of checks) {
     if ('observed' in check) record.check(check, flow === undefined ? undefined : { scenario, flow });
@@ -117,7 +117,7 @@ interface Looked {
 function flowCheck(
   scenario: Scenario,
   step: FlowStep,
-  run: Pick<ScenarioRun, 'bed' | 'gate' | 'pace'>,
+  run: Pick<ScenarioRun, 'environment' | 'gate' | 'pace'>,
   signal: AbortSignal,
 ): Promise<Looked> {
   const { pace } = run;
@@ -138,13 +138,15 @@ function flowCheck(
 async function flowLook(
   scenario: Scenario,
   step: FlowStep,
-  { bed, gate, pace }: Pick<ScenarioRun, 'bed' | 'gate' | 'pace'>,
+  { environment, gate, pace }: Pick<ScenarioRun, 'environment' | 'gate' | 'pace'>,
   signal: AbortSignal,
 ): Promise<Looked> {
   const { flow } = step;
   const narrowed = keptExpectation(flow);
-  const dial = await bed.dial(scenario, flow, signal);
-  const gated = { attempts: (count: number) => gate.run(count, () => abortable(dial.attempts(count), signal), signal) };
+  const connector = await environment.connectorFor(scenario, flow, signal);
+  const gated = {
+    attempts: (count: number) => gate.run(count, () => abortable(connector.attempts(count), signal), signal),
+  };
   if (flow.sourcePort !== undefined) await untilMoved(flow, gated, signal);
   const seen = await probeFlow(narrowed, gated.attempts, pace.limitsFor(flow));
   const about = { id: idOf(scenario, step), what: flowText(flow) };
@@ -166,7 +168,7 @@ function idOf(scenario: Scenario, step: ScenarioStep): string {
 /** Waits until a continuing flow follows a change: a wrong answer only counts when it persists. */
 async function untilMoved(
   { expect }: ScenarioFlow,
-  { attempts }: Pick<Dial, 'attempts'>,
+  { attempts }: Pick<FlowConnector, 'attempts'>,
   signal: AbortSignal,
 ): Promise<void> {
   const until = systemClock.monotonic() + settleTime;
@@ -177,12 +179,17 @@ async function untilMoved(
 }
 
 /** Checks a health check. A wrong answer only counts when it persists: the server is updated after the kernel. */
-async function healthCheck(scenario: Scenario, step: HealthStep, bed: Bed, signal: AbortSignal): Promise<Looked> {
+async function healthCheck(
+  scenario: Scenario,
+  step: HealthStep,
+  environment: TestEnvironment,
+  signal: AbortSignal,
+): Promise<Looked> {
   const { check } = step;
   const expected = healthText(check);
   const until = systemClock.monotonic() + settleTime;
   for (;;) {
-    const observed = await bed.health(scenario, check, signal);
+    const observed = await environment.health(scenario, check, signal);
     if (observed === expected || systemClock.monotonic() > until) {
       return {
         check: { id: idOf(scenario, step), what: healthStepText(check), expected, observed, because: [] },
@@ -197,15 +204,15 @@ async function healthCheck(scenario: Scenario, step: HealthStep, bed: Bed, signa
 async function restart(
   scenario: Scenario,
   { index, step }: { readonly index: number; readonly step: ScenarioStep },
-  { bed, record }: ScenarioRun,
+  { environment, record }: ScenarioRun,
   signal: AbortSignal,
 ): Promise<void> {
-  const { proxy } = bed;
+  const { proxy } = environment;
   if (proxy === undefined)
-    throw new UsageError('conformance.restart', `${scenario.id} restarts the proxy, which this bed cannot`);
+    throw new UsageError('conformance.restart', `${scenario.id} restarts the proxy, which this environment cannot`);
   const flow = flowBeside(scenario, index);
   const stopping = new AbortController();
-  const probing = probeUntil(stopping.signal, scenario, { flow, bed }, signal);
+  const probing = probeUntil(stopping.signal, scenario, { flow, environment }, signal);
   probing.catch(() => undefined); // awaited below, when the proxy has started
   try {
     await proxy.kill();
@@ -227,14 +234,14 @@ async function restart(
 async function probeUntil(
   stopped: AbortSignal,
   scenario: Scenario,
-  { flow, bed }: { readonly flow: ScenarioFlow | undefined; readonly bed: Bed },
+  { flow, environment }: { readonly flow: ScenarioFlow | undefined; readonly environment: TestEnvironment },
   signal: AbortSignal,
 ): Promise<{ readonly attempts: number; readonly wrong: number }> {
   let [attempts, wrong] = [0, 0];
   if (flow === undefined) return { attempts, wrong };
-  const dial = await bed.dial(scenario, flow, signal);
+  const connector = await environment.connectorFor(scenario, flow, signal);
   while (!stopped.aborted) {
-    const seen = await dial.attempts(1);
+    const seen = await connector.attempts(1);
     wrong += seen.filter((one) => !isExpected(one, flow.expect)).length;
     attempts += seen.length;
     await systemClock.sleep(millis(5), signal);

@@ -8,7 +8,7 @@ import {
   systemClock,
 } from '@switchyard/core';
 import { firstState, runOnTable, type Scenario } from '@switchyard/scenarios';
-import type { Bed, OwnEnd } from '../model/bed.ts';
+import type { TestEnvironment, OwnEnd } from '../model/test-environment.ts';
 import type { ConformanceCase } from '../model/case.ts';
 import type { CaseResult, CaseStatus } from '../model/report-file.ts';
 import { Recording } from './case-recorder.ts';
@@ -17,7 +17,7 @@ import { Gate } from './gate.ts';
 import type { Unit } from './plan-units.ts';
 import { lookAt, runScenario, type ScenarioRun } from './run-scenario.ts';
 
-/** Packets under way at a time, from all cases of a bed. */
+/** Packets under way at a time, from all cases of an environment. */
 const packetsAtOnce = 160;
 /** A case that takes longer has got stuck. */
 const longest = 15 * 60_000;
@@ -28,20 +28,20 @@ export interface UnitEvents {
   progress(id: string, text: string): void;
 }
 
-/** Runs a unit on a bed that has nothing else to do. Never rejects for what a case or the bed did, only for `signal`. */
+/** Runs a unit on an environment that has nothing else to do. Never rejects for what a case or the environment did, only for `signal`. */
 export async function runUnit(
   unit: Unit,
-  { bed, events }: { readonly bed: Bed; readonly events: UnitEvents },
+  { environment, events }: { readonly environment: TestEnvironment; readonly events: UnitEvents },
   signal: AbortSignal,
 ): Promise<readonly CaseResult[]> {
   signal.throwIfAborted();
-  const attempts = unit.cases.map((one) => new Attempt(one, bed, events, signal));
+  const attempts = unit.cases.map((one) => new Attempt(one, environment, events, signal));
   const limited = AbortSignal.any([signal, AbortSignal.timeout(longest)]);
   try {
-    if (unit.kind === 'batch') await runBatch(attempts, bed, limited);
+    if (unit.kind === 'batch') await runBatch(attempts, environment, limited);
     else {
       await attempts[0]?.runAlone(limited);
-      await noteOwnEnd(attempts, bed);
+      await noteOwnEnd(attempts, environment);
     }
   } catch (caught) {
     signal.throwIfAborted();
@@ -49,41 +49,45 @@ export async function runUnit(
     const error = limited.aborted ? new HostError('conformance.stuck', late, { cause: caught }) : caught;
     const left = attempts.filter(({ isOver }) => !isOver);
     for (const attempt of left) attempt.fail(error);
-    await noteOwnEnd(left, bed);
+    await noteOwnEnd(left, environment);
   }
   return Promise.all(attempts.map((attempt) => attempt.result()));
 }
 
 /** A proxy that ended without being stopped is at fault, independent of the packets, even if it ended after the last of them. */
-async function noteOwnEnd(attempts: readonly Attempt[], bed: Bed): Promise<void> {
-  const end = await bed.proxy?.ownEnd();
+async function noteOwnEnd(attempts: readonly Attempt[], environment: TestEnvironment): Promise<void> {
+  const end = await environment.proxy?.ownEnd();
   if (end !== undefined) for (const attempt of attempts) attempt.noteOwnEnd(end);
 }
 
 /** Runs all cases together, or by halves if the cluster does not take them together. Rejects if the remaining cases have no result. */
-async function runBatch(attempts: readonly Attempt[], bed: Bed, signal: AbortSignal): Promise<void> {
+async function runBatch(
+  attempts: readonly Attempt[],
+  environment: TestEnvironment,
+  signal: AbortSignal,
+): Promise<void> {
   const scenarios = attempts.flatMap(({ scenario }) => scenario ?? []);
   const [first] = scenarios;
   if (first === undefined) return;
-  await bed.reset(first.agent, signal);
+  await environment.reset(first.agent, signal);
   try {
     const moments = scenarios.map((scenario) => ({ scenario, state: firstState(scenario) }));
-    await bed.put(moments, { wait: true }, signal);
+    await environment.put(moments, { wait: true }, signal);
   } catch (error) {
-    if (!isRefusal(error) && (await bed.proxy?.ownEnd()) === undefined) throw error;
+    if (!isRefusal(error) && (await environment.proxy?.ownEnd()) === undefined) throw error;
     if (attempts.length === 1) {
       attempts[0]?.fail(error);
-      return noteOwnEnd(attempts, bed);
+      return noteOwnEnd(attempts, environment);
     }
     // The API server refuses one of them, or the proxy ends because of one: smaller batches show which.
     const half = Math.ceil(attempts.length / 2);
-    await runBatch(attempts.slice(0, half), bed, signal);
-    return runBatch(attempts.slice(half), bed, signal);
+    await runBatch(attempts.slice(0, half), environment, signal);
+    return runBatch(attempts.slice(half), environment, signal);
   }
-  const shared = { gate: new Gate(packetsAtOnce), pace: new ErrorPace(bed, signal) };
+  const shared = { gate: new Gate(packetsAtOnce), pace: new ErrorPace(environment, signal) };
   await Promise.all(attempts.map((attempt) => attempt.lookInBatch(shared, signal)));
   signal.throwIfAborted();
-  await noteOwnEnd(attempts, bed);
+  await noteOwnEnd(attempts, environment);
 }
 
 function isRefusal(error: unknown): boolean {
@@ -93,17 +97,17 @@ function isRefusal(error: unknown): boolean {
 /** One case being run once. */
 class Attempt {
   readonly #case: ConformanceCase;
-  readonly #bed: Bed;
+  readonly #environment: TestEnvironment;
   readonly #recording: Recording;
   readonly #startedAt = new Date(systemClock.now()).toISOString();
   readonly #start = systemClock.monotonic();
   #end: Millis | undefined;
   #error: unknown;
 
-  constructor(one: ConformanceCase, bed: Bed, events: UnitEvents, signal: AbortSignal) {
+  constructor(one: ConformanceCase, environment: TestEnvironment, events: UnitEvents, signal: AbortSignal) {
     this.#case = one;
-    this.#bed = bed;
-    this.#recording = new Recording(bed, (text) => events.progress(one.id, text), signal);
+    this.#environment = environment;
+    this.#recording = new Recording(environment, (text) => events.progress(one.id, text), signal);
     events.started(one.id);
   }
 
@@ -130,14 +134,20 @@ class Attempt {
   }
 
   async runAlone(signal: AbortSignal): Promise<void> {
-    const [one, bed, record] = [this.#case, this.#bed, this.#recording];
-    if (one.kind === 'sequence') await one.run(bed, record, signal);
+    const [one, environment, record] = [this.#case, this.#environment, this.#recording];
+    if (one.kind === 'sequence') await one.run(environment, record, signal);
     else {
       checkOracle(one.scenario);
-      await bed.reset(one.scenario.agent, signal);
+      await environment.reset(one.scenario.agent, signal);
       await runScenario(
         one.scenario,
-        { bed, record, gate: new Gate(packetsAtOnce), pace: new ErrorPace(bed, signal), traced: () => record.checks() },
+        {
+          environment,
+          record,
+          gate: new Gate(packetsAtOnce),
+          pace: new ErrorPace(environment, signal),
+          traced: () => record.checks(),
+        },
         signal,
       );
     }
@@ -151,8 +161,8 @@ class Attempt {
     try {
       checkOracle(scenario);
       const looks = scenario.steps.filter((step) => step.kind === 'flow' || step.kind === 'healthCheck');
-      const [bed, record] = [this.#bed, this.#recording];
-      await lookAt(scenario, looks, { bed, record, ...shared, traced: () => record.checks() }, signal);
+      const [environment, record] = [this.#environment, this.#recording];
+      await lookAt(scenario, looks, { environment, record, ...shared, traced: () => record.checks() }, signal);
       this.#end = systemClock.monotonic();
     } catch (caught) {
       this.#error = caught;

@@ -2,7 +2,7 @@ import { type IpAddress, UsageError } from '@switchyard/core';
 import type { ProbeResult } from '@switchyard/lab';
 import { healthText, type Scenario, type ScenarioHealthCheck } from '@switchyard/scenarios';
 import { servicesOf } from '../cases/scenario-parts.ts';
-import type { Seen } from '../model/bed.ts';
+import type { Seen } from '../model/test-environment.ts';
 
 /** The flow's sender, and the endpoints that may answer. */
 export interface AnswerContext {

@@ -3,7 +3,7 @@ import { apiResources, type ObjectClient } from '@switchyard/core/kubernetes';
 import { type ApiServer, createApiClient, startApiServer } from '@switchyard/lab';
 import { allScenarios, firstState, nextState, type Scenario } from '@switchyard/scenarios';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { ScenarioMoment } from '../model/bed.ts';
+import type { ScenarioMoment } from '../model/test-environment.ts';
 import { ClusterFeed } from './cluster-feed.ts';
 
 const { signal } = new AbortController();

@@ -1,7 +1,7 @@
 import { HostError, type IpFamily, millis, systemClock } from '@switchyard/core';
 import { type ApiServer, type DirectWrites, directWrites } from '@switchyard/lab';
 import { type ClusterObject, clusterObjects, nodeObjects } from '@switchyard/scenarios';
-import type { ScenarioMoment } from '../model/bed.ts';
+import type { ScenarioMoment } from '../model/test-environment.ts';
 
 type Key = string;
 

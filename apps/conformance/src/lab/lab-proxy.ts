@@ -3,7 +3,7 @@ import { HostError, messageOf, millis, type Millis } from '@switchyard/core';
 import type { LabNode, LabProcess } from '@switchyard/lab';
 import { markerRounds } from '../engine/marker-rounds.ts';
 import type { ScenarioAgent } from '@switchyard/scenarios';
-import type { OwnEnd, ProxyControl, StartOptions } from '../model/bed.ts';
+import type { OwnEnd, ProxyControl, StartOptions } from '../model/test-environment.ts';
 import { goFirst } from './go-first.ts';
 import type { Marker } from './marker.ts';
 import type { ProxyProgram } from './proxy-program.ts';

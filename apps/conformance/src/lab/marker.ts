@@ -2,7 +2,7 @@ import { type IpAddress, type IpFamily, millis, parseIp, systemClock } from '@sw
 import { freshPort } from '@switchyard/lab';
 import type { ClusterObject } from '@switchyard/scenarios';
 import type { ClusterFeed } from './cluster-feed.ts';
-import type { Stage } from './stage.ts';
+import type { LabHosts } from './lab-hosts.ts';
 
 const addresses: Readonly<Record<IpFamily, IpAddress>> = {
   IPv4: parseIp('10.96.254.254'),
@@ -14,7 +14,7 @@ const [firstPort, lastPort] = [10_000, 60_000];
 
 /** Inputs of the marker. */
 export interface MarkerPlace {
-  readonly stage: Stage;
+  readonly hosts: LabHosts;
   readonly feed: ClusterFeed;
   readonly families: readonly IpFamily[];
   /** Pod addresses of the echo server behind the marker. */
@@ -53,14 +53,14 @@ export class Marker {
    * Attempts overlap, each from its own port: a dropped attempt takes a second and a half, and must not delay the next one.
    */
   async #answers(family: IpFamily, signal: AbortSignal): Promise<void> {
-    const { stage } = this.#place;
-    const prober = await stage.proberIn(stage.clientPod, signal);
+    const { hosts } = this.#place;
+    const prober = await hosts.proberIn(hosts.clientPod, signal);
     const port = this.#port;
     const answer = new AbortController();
     const either = AbortSignal.any([signal, answer.signal]);
     let broken: unknown;
     const attempt = async (): Promise<void> => {
-      const sourcePort = freshPort(stage.clientPod);
+      const sourcePort = freshPort(hosts.clientPod);
       const result = await prober.probe({ protocol: 'tcp', address: addresses[family], port, sourcePort });
       if (result.status === 'answered') answer.abort();
     };

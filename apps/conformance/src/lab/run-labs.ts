@@ -4,7 +4,7 @@ import type { RunReport } from '../model/report-file.ts';
 import { Gate } from '../engine/gate.ts';
 import { plannedRuns, runProxy } from '../engine/run-proxy.ts';
 import { placesForMeasuring } from '../engine/run-round.ts';
-import { openLabBed } from './lab-bed.ts';
+import { openLabEnvironment } from './lab-environment.ts';
 import type { ProxyProgram } from './proxy-program.ts';
 
 /** One proxy in labs with these families. */
@@ -87,9 +87,9 @@ async function runLab(run: LabRun, shared: Shared, signal: AbortSignal): Promise
       cell,
       cases,
       laneNames: Array.from({ length: labs }, (_, lane) => `${labName}${letters[index % 26]}${letters[lane]}`),
-      openBed: (name, inner) => {
+      openEnvironment: (name, inner) => {
         const tell = (text: string): void => onProgress({ kind: 'lane', lane: name, text });
-        return openLabBed({ name, cell, program, cases, onProgress: tell }, inner);
+        return openLabEnvironment({ name, cell, program, cases, onProgress: tell }, inner);
       },
     },
     signal,

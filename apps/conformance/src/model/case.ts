@@ -1,6 +1,6 @@
 import type { IpFamily } from '@switchyard/core';
 import type { DataplaneName, Scenario } from '@switchyard/scenarios';
-import type { Bed } from './bed.ts';
+import type { TestEnvironment } from './test-environment.ts';
 import type { CaseRecorder } from './recorder.ts';
 
 /** Which families the cluster under test has: one, or both (then Services of one family and of both are tried). */
@@ -65,7 +65,7 @@ export interface ScenarioCase extends CaseInfo {
 export interface SequenceCase extends CaseInfo {
   readonly kind: 'sequence';
   /** Records checks. Rejects when the environment failed (a lab error), not when the proxy did. */
-  run(bed: Bed, record: CaseRecorder, signal: AbortSignal): Promise<void>;
+  run(environment: TestEnvironment, record: CaseRecorder, signal: AbortSignal): Promise<void>;
 }
 
 /** Something to check of a Service proxy. */

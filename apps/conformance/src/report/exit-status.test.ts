@@ -5,7 +5,7 @@ import { exitStatusOf } from './exit-status.ts';
 
 const passed = aCase();
 const failed = aCase({ checks: [aFailedCheck()] });
-const skipped = aSkip('a', 'the bed has no SCTP');
+const skipped = aSkip('a', 'the environment has no SCTP');
 const broken = anError('b', 'the API server ended');
 
 test.each<{ when: string; cases: readonly CaseResult[]; status: number }>([

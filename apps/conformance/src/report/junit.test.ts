@@ -7,7 +7,7 @@ test('a suite per run, a case per case, with everything CI systems show', () => 
   const cases = [
     aCase({ rollouts: [aRollout()] }),
     aCase({ id: 'b', checks: [aFailedCheck(), aCheck(), aFailedCheck({ id: 'pod/tcp' })] }),
-    aSkip('c', 'the bed has no SCTP'),
+    aSkip('c', 'the environment has no SCTP'),
     anError('d', 'the API server ended'),
   ];
   const xml = junitXml(aReport(aRun({ cases }), aRun({ proxy: 'ebpf-tc', round: 2 })));
@@ -20,7 +20,7 @@ test('a suite per run, a case per case, with everything CI systems show', () => 
   expect(xml).toContain('<testsuite name="ebpf-tc dual lab round 2" tests="1"');
   expect(xml).toContain('<property name="kernel" value="6.12.9"/>');
   expect(xml).toContain('<testcase name="scenario/etp-local/ipv4" classname="nftables.dual.scenario" time="0.400">');
-  expect(xml).toContain('<skipped message="the bed has no SCTP"/>');
+  expect(xml).toContain('<skipped message="the environment has no SCTP"/>');
   expect(xml).toContain('<error type="lab" message="the API server ended">the API server ended</error>');
   expect(xml).toContain(
     '<failure type="conformance" message="outside to 198.51.100.7:80/TCP: expected forward to 10.244.1.5, observed drop (and 1 more)">',

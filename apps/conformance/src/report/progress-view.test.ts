@@ -137,11 +137,11 @@ test('verbose: each case is a line', async () => {
   view.onEvent({ kind: 'lane', lane: 'lab1', text: 'building' });
   view.onEvent({ kind: 'caseProgress', run, lane: 'lab1', id: 'scenario/a/ipv4', text: 'killed the proxy' });
   view.onEvent(ends(aCase({ id: 'scenario/a/ipv4' })));
-  view.onEvent(ends(aSkip('scenario/b/ipv4', 'the bed has no SCTP')));
+  view.onEvent(ends(aSkip('scenario/b/ipv4', 'the environment has no SCTP')));
   await view[Symbol.asyncDispose]();
   expect(text()).toBe(`lab1: building
 scenario/a/ipv4: killed the proxy
 passed scenario/a/ipv4  nftables dual, 0.4 s
-skip   scenario/b/ipv4  the bed has no SCTP
+skip   scenario/b/ipv4  the environment has no SCTP
 `);
 });

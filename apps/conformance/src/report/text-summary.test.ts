@@ -11,13 +11,13 @@ test('everything, from counts to the last line', () => {
       cases: [
         aCase({ checks: [aCheck(), aFailedCheck({ id: 'node/udp' })] }),
         anError('sequence/agent-down/ipv4', 'the API server ended: exit status 1'),
-        aSkip('scenario/sctp/ipv4', 'the bed has no SCTP'),
-        aSkip('scenario/sctp/ipv6', 'the bed has no SCTP'),
-        aSkip('rollout/daemonset/Local/ipv4', 'the bed has no workloads'),
+        aSkip('scenario/sctp/ipv4', 'the environment has no SCTP'),
+        aSkip('scenario/sctp/ipv6', 'the environment has no SCTP'),
+        aSkip('rollout/daemonset/Local/ipv4', 'the environment has no workloads'),
         aCase({ id: 'rollout/deployment/Local/ipv4', rollouts: [aRollout()] }),
       ],
     }),
-    aRun({ proxy: 'iptables-nft', cases: [aCase(), aSkip('scenario/sctp/ipv4', 'the bed has no SCTP')] }),
+    aRun({ proxy: 'iptables-nft', cases: [aCase(), aSkip('scenario/sctp/ipv4', 'the environment has no SCTP')] }),
   );
   expect(textSummary(report, plain)).toBe(`proxy              passed  failed  skipped  errors        time
 nftables dual           1       1        3       1  1 min 05 s
@@ -41,9 +41,9 @@ ERROR sequence/agent-down/ipv4  nftables dual
   the API server ended: exit status 1
 
 skipped
-      3  the bed has no SCTP
+      3  the environment has no SCTP
          scenario/sctp/ipv4, scenario/sctp/ipv6
-      1  the bed has no workloads
+      1  the environment has no workloads
          rollout/daemonset/Local/ipv4
 
 rolling updates
@@ -92,9 +92,9 @@ test('beyond the first few, failures are named only', () => {
 });
 
 test('a lab that fails many cases is listed once', () => {
-  const cases = ['a', 'b', 'c', 'd', 'e'].map((id) => anError(id, 'no bed to run on'));
+  const cases = ['a', 'b', 'c', 'd', 'e'].map((id) => anError(id, 'no environment to run on'));
   expect(textSummary(aReport(aRun({ cases })), plain)).toContain(`ERROR 5 cases: a, b, c and 2 more  nftables dual
-  no bed to run on
+  no environment to run on
 `);
 });
 

@@ -138,7 +138,8 @@ function scenarioCases({ proxy, scenarios, fails }: Context): readonly CaseResul
   return Array.from({ length: scenarios }, (_, index) => {
     const feature = features[index % features.length] ?? '';
     const id = `scenario/${feature}-${Math.floor(index / 2)}/${families[index % 2] ?? ''}`;
-    if (feature === 'topology' && proxy.startsWith('ebpf')) return aSkip(id, 'the bed cannot change zones of Nodes');
+    if (feature === 'topology' && proxy.startsWith('ebpf'))
+      return aSkip(id, 'the environment cannot change zones of Nodes');
     const checks = Array.from({ length: 6 }, (__, line) => ({
       ...looked(`outside to 198.51.100.${line}:80/TCP`, 'forward to 10.244.1.5', fails),
       id: `line ${line + 10}`,

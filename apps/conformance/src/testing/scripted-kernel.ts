@@ -11,7 +11,7 @@ import {
   sourceOf,
   type TablesByFamily,
 } from '@switchyard/scenarios';
-import type { Seen } from '../model/bed.ts';
+import type { Seen } from '../model/test-environment.ts';
 import type { ScriptedProxy } from './scripted-proxy.ts';
 
 /** Treats packets as a kernel would, by core's own tables, and remembers clients. */

@@ -13,7 +13,7 @@ import { mutants } from './catalogue/index.ts';
 import type { Mutant } from './mutant.ts';
 import { type Judged, mutantsPage, scoreOf } from './report.ts';
 import { digestOf, Results } from './results.ts';
-import { StageBed, type SuiteResult } from './run-suite.ts';
+import { StageEnvironment, type SuiteResult } from './run-suite.ts';
 import { stageCount } from './stages.ts';
 
 // ./dev mutants: runs the conformance suite against deliberate faults of our own and says which of them it notices.
@@ -82,7 +82,7 @@ function chosenJobs(): readonly Job[] {
 class Lane implements AsyncDisposable {
   readonly #labName: string;
   readonly #bundler = new AgentBundler();
-  #bed: StageBed | undefined;
+  #environment: StageEnvironment | undefined;
 
   constructor(labName: string) {
     this.#labName = labName;
@@ -90,20 +90,20 @@ class Lane implements AsyncDisposable {
 
   /** Whether it can begin with this at once. */
   fits({ backend }: Job, stage: number): boolean {
-    return this.#bed?.backend === backend && this.#bed.stage === stage;
+    return this.#environment?.backend === backend && this.#environment.stage === stage;
   }
 
   async judge(job: Job, stage: number, signal: AbortSignal): Promise<SuiteResult> {
     const folder = await mkdtemp(join(tmpdir(), 'switchyard-mutant-'));
     try {
       const program = await this.#bundler.bundle(job.mutant, folder);
-      const bed = this.fits(job, stage) ? this.#bed : await this.#open(job, stage, signal);
+      const environment = this.fits(job, stage) ? this.#environment : await this.#open(job, stage, signal);
       const onProgress = process.stderr.isTTY
         ? (text: string) => process.stderr.write(`\r\u001b[K${job.id}: ${text}`)
         : () => undefined;
       const onFlake = (ids: readonly string[]): void =>
         console.log(`${job.id}  passed when run again: ${ids.join(', ')}`);
-      const result = await bed?.run(program, { measuring, onProgress, onFlake }, signal);
+      const result = await environment?.run(program, { measuring, onProgress, onFlake }, signal);
       if (result === undefined) throw new Error('there is no lab');
       if (result.status === 'stalled') await this.#close(); // who knows what it left
       return result;
@@ -120,16 +120,16 @@ class Lane implements AsyncDisposable {
     await this.#bundler[Symbol.asyncDispose]();
   }
 
-  async #open({ backend }: Job, stage: number, signal: AbortSignal): Promise<StageBed> {
+  async #open({ backend }: Job, stage: number, signal: AbortSignal): Promise<StageEnvironment> {
     await this.#close();
     const only = values.case === undefined ? undefined : globPattern(values.case);
-    this.#bed = await StageBed.open({ backend, stage, labName: this.#labName, only }, signal);
-    return this.#bed;
+    this.#environment = await StageEnvironment.open({ backend, stage, labName: this.#labName, only }, signal);
+    return this.#environment;
   }
 
   async #close(): Promise<void> {
-    await this.#bed?.[Symbol.asyncDispose]();
-    this.#bed = undefined;
+    await this.#environment?.[Symbol.asyncDispose]();
+    this.#environment = undefined;
   }
 }
 

@@ -5,9 +5,9 @@ import type { Gate } from '../../src/engine/gate.ts';
 import { type Lane, runRound } from '../../src/engine/run-round.ts';
 import { casesOfStage } from './stages.ts';
 import { seededRandom } from '../../src/engine/seeded-random.ts';
-import { openLabBed } from '../../src/lab/lab-bed.ts';
+import { openLabEnvironment } from '../../src/lab/lab-environment.ts';
 import { type BackendName, ownProxy, type ProxyProgram } from '../../src/lab/proxy-program.ts';
-import type { Bed } from '../../src/model/bed.ts';
+import type { TestEnvironment } from '../../src/model/test-environment.ts';
 import type { ConformanceCase } from '../../src/model/case.ts';
 import type { CaseResult } from '../../src/model/report-file.ts';
 
@@ -35,11 +35,11 @@ export interface SuiteOptions {
 }
 
 /** A lab for one stage of the suite with one backend; one agent after the other is looked at in it. */
-export class StageBed implements AsyncDisposable {
+export class StageEnvironment implements AsyncDisposable {
   readonly backend: BackendName;
   readonly stage: number;
   readonly #name: string;
-  readonly #bed: Bed;
+  readonly #environment: TestEnvironment;
   readonly #cases: readonly ConformanceCase[];
   readonly #clean: ProxyProgram;
   readonly #current: { program: string };
@@ -49,14 +49,14 @@ export class StageBed implements AsyncDisposable {
     this.backend = parts.place.backend;
     this.stage = parts.place.stage;
     this.#name = parts.place.labName;
-    this.#bed = parts.bed;
+    this.#environment = parts.environment;
     this.#cases = parts.cases;
     this.#clean = parts.clean;
     this.#current = parts.current;
   }
 
   /** Rejects when the lab cannot be built or `signal` aborts. */
-  static async open(place: StagePlace, signal: AbortSignal): Promise<StageBed> {
+  static async open(place: StagePlace, signal: AbortSignal): Promise<StageEnvironment> {
     const { backend, stage, labName: name, only } = place;
     const clean = await ownProxy(backend);
     const all = catalogueOf(clean.about.dataplane);
@@ -66,8 +66,8 @@ export class StageBed implements AsyncDisposable {
       ...clean,
       command: (at, agent) => [current.program, ...clean.command(at, agent).slice(1)],
     };
-    const bed = await openLabBed({ name, cell: 'dual', program, cases }, signal);
-    return new StageBed({ place, bed, cases, clean, current });
+    const environment = await openLabEnvironment({ name, cell: 'dual', program, cases }, signal);
+    return new StageEnvironment({ place, environment, cases, clean, current });
   }
 
   /** Runs the stage with this agent until a case fails. */
@@ -76,27 +76,27 @@ export class StageBed implements AsyncDisposable {
     if (this.#isUsed) await this.#wipe();
     this.#isUsed = true;
     this.#current.program = program;
-    const lane = { name: this.#name, bed: untraced(this.#bed) };
+    const lane = { name: this.#name, environment: untraced(this.#environment) };
     const verdict = await firstFailure(this.#cases, { lane, ...options }, signal);
     const duration = millis(Math.round(systemClock.monotonic() - start));
     return { duration, ...(typeof verdict === 'number' ? { status: 'survived', cases: verdict } : verdict) };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#bed[Symbol.asyncDispose]();
+    await this.#environment[Symbol.asyncDispose]();
   }
 
   /** Nothing that one agent left is found by the next: our own, unbroken, removes it. */
   async #wipe(): Promise<void> {
-    await this.#bed.proxy?.kill();
-    const [node] = this.#bed.lab?.nodes ?? [];
+    await this.#environment.proxy?.kill();
+    const [node] = this.#environment.lab?.nodes ?? [];
     if (node === undefined) return;
     const place = { node, kubeconfig: '', config: '', flags: [] };
     // Of any case: which settings the agent had is nothing to its clean-up.
     const usual = catalogueOf(this.#clean.about.dataplane).find((one) => one.kind === 'scenario')?.scenario.agent;
     if (usual === undefined) throw new InvariantError('the catalogue has no scenario');
     const [file, ...args] = this.#clean.command(place, usual);
-    const env = { XTABLES_LOCKFILE: `${this.#bed.lab?.folder}/.xtables.lock` }; // others on this machine are not waited for
+    const env = { XTABLES_LOCKFILE: `${this.#environment.lab?.folder}/.xtables.lock` }; // others on this machine are not waited for
     const cleaned = await node.run(file, ['--cleanup', ...args], { timeout: millis(30_000), env });
     if (cleaned.exitCode === 0) return;
     throw new HostError('mutants.cleanup', `the agent could not clean ${node.name}: ${cleaned.stderr.trim()}`);
@@ -114,7 +114,7 @@ export interface StagePlace {
 
 interface Parts {
   readonly place: StagePlace;
-  readonly bed: Bed;
+  readonly environment: TestEnvironment;
   readonly cases: readonly ConformanceCase[];
   readonly clean: ProxyProgram;
   readonly current: { program: string };
@@ -136,7 +136,7 @@ interface PhaseOptions extends SuiteOptions {
 }
 
 /**
- * How many passed, if all did that are for this bed. What failed or had an error is run once more: only what goes wrong
+ * How many passed, if all did that are for this environment. What failed or had an error is run once more: only what goes wrong
  * twice is the agent's doing.
  */
 async function firstFailure(
@@ -167,7 +167,7 @@ async function firstFailure(
   return passed;
 }
 
-/** A round that is over says of the cases behind that they were skipped, as of those that are not for this bed. */
+/** A round that is over says of the cases behind that they were skipped, as of those that are not for this environment. */
 function isReached(status: CaseResult['status'], because: string | undefined): boolean {
   return status !== 'skipped' || because?.startsWith('not run:') !== true;
 }
@@ -183,7 +183,7 @@ async function untilFailure(
   signal: AbortSignal,
 ): Promise<readonly CaseResult[]> {
   let isOver = false;
-  const run = { proxy: lane.bed.proxyUnderTest.name, cell: 'dual', round: 1 } as const;
+  const run = { proxy: lane.environment.proxyUnderTest.name, cell: 'dual', round: 1 } as const;
   return runRound(
     {
       lanes: [lane],
@@ -214,8 +214,8 @@ function failureIn(results: readonly CaseResult[]): Verdict | undefined {
 }
 
 /** Without traces: a failed check is enough here. */
-function untraced(bed: Bed): Bed {
-  const { target, ipFamilies, proxyUnderTest, can, proxy, lab, cluster } = bed;
+function untraced(environment: TestEnvironment): TestEnvironment {
+  const { target, ipFamilies, proxyUnderTest, can, proxy, lab, cluster } = environment;
   return {
     target,
     ipFamilies,
@@ -224,13 +224,13 @@ function untraced(bed: Bed): Bed {
     proxy,
     lab,
     cluster,
-    obstacle: (one) => bed.obstacle(one),
-    stepObstacle: (scenario, step) => bed.stepObstacle(scenario, step),
-    reset: (agent, signal) => bed.reset(agent, signal),
-    put: (moments, options, signal) => bed.put(moments, options, signal),
-    dial: (scenario, flow, signal) => bed.dial(scenario, flow, signal),
-    icmpErrorsHeldBack: (signal) => bed.icmpErrorsHeldBack(signal),
-    health: (scenario, check, signal) => bed.health(scenario, check, signal),
+    obstacle: (one) => environment.obstacle(one),
+    stepObstacle: (scenario, step) => environment.stepObstacle(scenario, step),
+    reset: (agent, signal) => environment.reset(agent, signal),
+    put: (moments, options, signal) => environment.put(moments, options, signal),
+    connectorFor: (scenario, flow, signal) => environment.connectorFor(scenario, flow, signal),
+    icmpErrorsHeldBack: (signal) => environment.icmpErrorsHeldBack(signal),
+    health: (scenario, check, signal) => environment.health(scenario, check, signal),
     trace: () => Promise.resolve([]),
     [Symbol.asyncDispose]: () => Promise.resolve(),
   };

@@ -10,12 +10,17 @@ import { type LabCluster, listenInNamespace, type PolicyRule, startCluster, traf
 import { firstState } from '@switchyard/scenarios';
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { catalogue } from '../../src/cases/catalogue.ts';
-import { type ClusterBed, type ClusterBedOptions, cleanUpCluster, openClusterBed } from '../../src/cluster/index.ts';
+import {
+  type ClusterEnvironment,
+  type ClusterEnvironmentOptions,
+  cleanUpCluster,
+  openClusterEnvironment,
+} from '../../src/cluster/index.ts';
 import { chooseCases } from '../../src/engine/choose-cases.ts';
 import { Gate } from '../../src/engine/gate.ts';
 import { runRound } from '../../src/engine/run-round.ts';
 import { seededRandom } from '../../src/engine/seeded-random.ts';
-import type { Seen } from '../../src/model/bed.ts';
+import type { Seen } from '../../src/model/test-environment.ts';
 import type { CaseResult } from '../../src/model/report-file.ts';
 
 // For the runner this is a real cluster: it has nothing but an address, a token, and the rights of the manifest.
@@ -23,7 +28,7 @@ import type { CaseResult } from '../../src/model/report-file.ts';
 const signal = AbortSignal.timeout(110_000);
 const told: string[] = [];
 let cluster: LabCluster;
-let options: ClusterBedOptions;
+let options: ClusterEnvironmentOptions;
 
 beforeAll(async () => {
   cluster = await startCluster({ name: 'confclu', nodes: 2, ipFamilies: ['IPv4', 'IPv6'], timeScale: 0.1 }, signal);
@@ -52,19 +57,19 @@ test('cases run in both families with the rights of the manifest alone, around a
   const taken = createServer().listen(socket);
   let results: readonly CaseResult[];
   {
-    await using bed = await openClusterBed({ ...options, random }, signal);
-    expect(bed.proxyUnderTest).toEqual({ name: 'cluster-nftables', dataplane: 'nftables', command: undefined });
-    expect(bed.ipFamilies).toEqual(['IPv4', 'IPv6']);
+    await using environment = await openClusterEnvironment({ ...options, random }, signal);
+    expect(environment.proxyUnderTest).toEqual({ name: 'cluster-nftables', dataplane: 'nftables', command: undefined });
+    expect(environment.ipFamilies).toEqual(['IPv4', 'IPv6']);
     expect(told).toContain('port 24500 of node node1 is taken; trying another one');
-    results = await run(bed, [
+    results = await run(environment, [
       'scenario/etp-local/ipv4',
       'scenario/health-check-node-port/ipv6',
       'matrix/nodePort/Local/ready-*/ipv6',
       'matrix/clusterIP/Cluster/terminating-*/ipv4',
     ]);
-    const [skipped] = await run(bed, ['scenario/masquerade-all/ipv4']);
+    const [skipped] = await run(environment, ['scenario/masquerade-all/ipv4']);
     expect([skipped?.status, skipped?.because]).toEqual(['skipped', 'needs what this cluster cannot: configureProxy']);
-    expect(await withoutService(bed)).toEqual([]);
+    expect(await withoutService(environment)).toEqual([]);
   }
   taken.close();
   expect(results.map(({ id, status, because, checks }) => [id, status, because, wrong(checks)])).toEqual(
@@ -82,7 +87,7 @@ test('cases run in both families with the rights of the manifest alone, around a
 });
 
 test('the namespace of a kept run is reported to the next one and removed by clean-up; an aborted start leaves nothing', async () => {
-  await (await openClusterBed({ ...options, isKept: true }, signal))[Symbol.asyncDispose]();
+  await (await openClusterEnvironment({ ...options, isKept: true }, signal))[Symbol.asyncDispose]();
   const [left = ''] = await namespaces();
   expect(told.at(-1)).toBe(`kept: kubectl delete namespace ${left} removes everything`);
   const stop = new AbortController();
@@ -90,7 +95,7 @@ test('the namespace of a kept run is reported to the next one and removed by cle
     told.push(text);
     if (text === 'starting the pods') setTimeout(() => stop.abort(new Error('enough')), 150);
   };
-  await expect(openClusterBed({ ...options, onProgress }, stop.signal)).rejects.toThrow('enough');
+  await expect(openClusterEnvironment({ ...options, onProgress }, stop.signal)).rejects.toThrow('enough');
   expect(told).toContain(`there are ${left} of other runs; --cleanup removes what they left`);
   expect(await namespaces()).toEqual([left]);
   expect(await cleanUpCluster(options, signal)).toEqual([left]);
@@ -125,7 +130,7 @@ test('the command, stopped by ^C in the middle of a case, says so, and leaves no
 
 test('a pod that cannot start is reported with its node and its last words, and nothing is left', async () => {
   const podCommand = ['sh', '-c', 'echo no such program >&2; exit 3'];
-  await expect(openClusterBed({ ...options, podCommand }, signal)).rejects.toThrow(
+  await expect(openClusterEnvironment({ ...options, podCommand }, signal)).rejects.toThrow(
     /pod \w+ on node node[12] has ended/,
   );
   expect(await namespaces()).toEqual([]);
@@ -134,7 +139,7 @@ test('a pod that cannot start is reported with its node and its last words, and 
 test('a cluster with other load balancers is refused with their names, unless that is allowed; so is one with a single usable node', async () => {
   const spec = { type: 'LoadBalancer' as const, ports: [{ port: 80 }] };
   await cluster.api.create(apiResources.services, { metadata: { name: 'shop' }, spec }, signal);
-  await expect(openClusterBed(options, signal)).rejects.toThrow(
+  await expect(openClusterEnvironment(options, signal)).rejects.toThrow(
     /Services of type LoadBalancer .*: default\/shop; .*--allow-/,
   );
   const cordon = (unschedulable: boolean): Promise<unknown> =>
@@ -146,18 +151,20 @@ test('a cluster with other load balancers is refused with their names, unless th
     );
   await cordon(true);
   const allowed = { ...options, mayHaveOtherLoadBalancers: true };
-  await expect(openClusterBed(allowed, signal)).rejects.toThrow(/of 2 there can be used node1: node2 is cordoned/);
+  await expect(openClusterEnvironment(allowed, signal)).rejects.toThrow(
+    /of 2 there can be used node1: node2 is cordoned/,
+  );
   await cordon(false);
   await cluster.api.delete(apiResources.services, { name: 'shop' }, {}, signal);
   expect(await namespaces()).toEqual([]);
 });
 
-function run(bed: ClusterBed, globs: readonly string[]): Promise<readonly CaseResult[]> {
-  const all = catalogue({ dataplane: bed.proxyUnderTest.dataplane, cell: 'dual' });
+function run(environment: ClusterEnvironment, globs: readonly string[]): Promise<readonly CaseResult[]> {
+  const all = catalogue({ dataplane: environment.proxyUnderTest.dataplane, cell: 'dual' });
   const quiet = (): void => undefined;
   return runRound(
     {
-      lanes: [{ name: 'cluster', bed }],
+      lanes: [{ name: 'cluster', environment }],
       cases: chooseCases(all, { globs, tags: [] }),
       run: { proxy: 'p', cell: 'dual', round: 1 },
       random: seededRandom(1),
@@ -171,7 +178,7 @@ function run(bed: ClusterBed, globs: readonly string[]): Promise<readonly CaseRe
 }
 
 /** Endpoints that answer at a cluster IP whose Service has just been removed. */
-async function withoutService(bed: ClusterBed): Promise<readonly Seen[]> {
+async function withoutService(environment: ClusterEnvironment): Promise<readonly Seen[]> {
   const [one] = chooseCases(catalogue({ dataplane: 'nftables', cell: 'dual' }), {
     globs: ['scenario/cluster-ip/ipv4'],
     tags: [],
@@ -179,13 +186,13 @@ async function withoutService(bed: ClusterBed): Promise<readonly Seen[]> {
   const step = one?.kind === 'scenario' ? one.scenario.steps[0] : undefined;
   if (one?.kind !== 'scenario' || step?.kind !== 'flow') throw new Error('no such case');
   const { scenario } = one;
-  await bed.reset(scenario.agent, signal);
+  await environment.reset(scenario.agent, signal);
   const state = firstState(scenario);
-  await bed.put([{ scenario, state }], { wait: true }, signal);
-  const dial = await bed.dial(scenario, step.flow, signal);
-  expect((await dial.attempts(2)).map(({ kind }) => kind)).toEqual(['endpoint', 'endpoint']);
-  await bed.put([{ scenario, state: { ...state, services: new Map() } }], { wait: true }, signal);
-  return (await dial.attempts(2)).filter(({ kind }) => kind === 'endpoint');
+  await environment.put([{ scenario, state }], { wait: true }, signal);
+  const connector = await environment.connectorFor(scenario, step.flow, signal);
+  expect((await connector.attempts(2)).map(({ kind }) => kind)).toEqual(['endpoint', 'endpoint']);
+  await environment.put([{ scenario, state: { ...state, services: new Map() } }], { wait: true }, signal);
+  return (await connector.attempts(2)).filter(({ kind }) => kind === 'endpoint');
 }
 
 function wrong(checks: CaseResult['checks']): readonly string[] {

@@ -6,7 +6,7 @@ import { Gate } from '../../src/engine/gate.ts';
 import type { BackendName } from '../../src/lab/proxy-program.ts';
 import { AgentBundler } from '../mutants/bundle-agent.ts';
 import { mutants } from '../mutants/catalogue/index.ts';
-import { StageBed, type SuiteResult } from '../mutants/run-suite.ts';
+import { StageEnvironment, type SuiteResult } from '../mutants/run-suite.ts';
 
 const { signal } = new AbortController();
 const quiet = { onProgress: () => undefined, onFlake: () => undefined };
@@ -20,8 +20,8 @@ async function judged(id: string | undefined, backend: BackendName, labName: str
   try {
     await using bundler = new AgentBundler();
     const program = await bundler.bundle(mutant, folder);
-    await using bed = await StageBed.open({ backend, stage: 0, labName, only }, signal);
-    return await bed.run(program, { measuring: new Gate(1), ...quiet }, signal);
+    await using environment = await StageEnvironment.open({ backend, stage: 0, labName, only }, signal);
+    return await environment.run(program, { measuring: new Gate(1), ...quiet }, signal);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { rolloutCases } from '../../src/cases/rollouts/index.ts';
 import { chooseCases } from '../../src/engine/choose-cases.ts';
 import { runUnit } from '../../src/engine/run-unit.ts';
-import { openLabBed } from '../../src/lab/lab-bed.ts';
+import { openLabEnvironment } from '../../src/lab/lab-environment.ts';
 import { ownProxy, type ProxyProgram } from '../../src/lab/proxy-program.ts';
 import type { CaseResult } from '../../src/model/report-file.ts';
 import { safeSvg } from '../../src/report/html/safe-svg.ts';
@@ -26,11 +26,11 @@ async function resultsOf(
 ): Promise<readonly CaseResult[]> {
   const { dataplane } = program.about;
   const cases = chooseCases(rolloutCases({ dataplane, cell: 'dual' }), { globs, tags: [] });
-  await using bed = await openLabBed({ name, cell: 'dual', program, cases }, signal);
+  await using environment = await openLabEnvironment({ name, cell: 'dual', program, cases }, signal);
   const events = { started: () => undefined, progress: () => undefined };
   const results: CaseResult[] = [];
   for (const one of cases) {
-    results.push(...(await runUnit({ kind: 'single', settings: '', cases: [one] }, { bed, events }, signal)));
+    results.push(...(await runUnit({ kind: 'single', settings: '', cases: [one] }, { environment, events }, signal)));
   }
   return results;
 }

@@ -4,11 +4,11 @@ import { type App, deployApp } from '../rollout/app.ts';
 import { type RolloutProgress, silentProgress } from '../rollout/progress.ts';
 import { rollOut } from '../rollout/roll-out.ts';
 import { loadBalancerTarget } from '../rollout/settle.ts';
-import type { Scene } from '../rollout/scene.ts';
+import type { RolloutSetup } from '../rollout/rollout-setup.ts';
 import type { RunRecord, RunSettings } from '../run-record.ts';
-import { type Agents, startAgents } from '../stage/agents.ts';
-import { type LoadBalancerHost, prepareLoadBalancerHost } from '../stage/load-balancer-host.ts';
-import { setStage, type Stage } from '../stage/stage.ts';
+import { type Agents, startAgents } from '../experiment/agents.ts';
+import { type LoadBalancerHost, prepareLoadBalancerHost } from '../experiment/load-balancer-host.ts';
+import { createExperiment, type Experiment } from '../experiment/experiment.ts';
 
 /** Measurement plan: one rollout for every profile, with the fallback off and on, and every drain time. */
 export interface ProfileMeasurement {
@@ -39,7 +39,7 @@ export interface MeasuredRollout {
 const firstPort = 80;
 
 /**
- * Measures them all on one stage: an app per drain time, rolled side by side behind the same load balancer, which is started anew for each
+ * Measures them all on one experiment: an app per drain time, rolled side by side behind the same load balancer, which is started anew for each
  * profile. Yields each group when it is done.
  */
 export async function* measureProfiles(
@@ -48,16 +48,20 @@ export async function* measureProfiles(
   signal: AbortSignal,
 ): AsyncGenerator<readonly MeasuredRollout[]> {
   const { timeScale } = options;
-  await using stage = await setStage({ name: options.labName, timeScale }, signal);
+  await using experiment = await createExperiment({ name: options.labName, timeScale }, signal);
   const { runtime } = options;
-  await using host = await prepareLoadBalancerHost(stage, { runtime, tell: (text) => progress.step(text) }, signal);
-  const apps = await deployApps(stage, options, signal);
+  await using host = await prepareLoadBalancerHost(
+    experiment,
+    { runtime, tell: (text) => progress.step(text) },
+    signal,
+  );
+  const apps = await deployApps(experiment, options, signal);
   for (const terminatingFallback of options.fallbacks) {
     const settings = { proxyMode: options.proxyMode, terminatingFallback, timeScale };
-    await using agents = await startAgents(stage, settings, signal);
+    await using agents = await startAgents(experiment, settings, signal);
     for (const profile of options.profiles) {
       progress.step(`${profile.name}, fallback ${terminatingFallback ? 'on' : 'off'}`);
-      yield* measureProfile({ ...options, stage, host, agents, apps, profile, terminatingFallback }, signal);
+      yield* measureProfile({ ...options, experiment, host, agents, apps, profile, terminatingFallback }, signal);
     }
   }
 }
@@ -65,7 +69,7 @@ export async function* measureProfiles(
 type DrainingApp = App & { readonly drain: number };
 
 interface OneProfile extends ProfileMeasurement {
-  readonly stage: Stage;
+  readonly experiment: Experiment;
   readonly host: LoadBalancerHost;
   readonly agents: Agents;
   readonly apps: readonly DrainingApp[];
@@ -74,16 +78,21 @@ interface OneProfile extends ProfileMeasurement {
 }
 
 async function* measureProfile(options: OneProfile, signal: AbortSignal): AsyncGenerator<readonly MeasuredRollout[]> {
-  const { stage, agents, profile } = options;
+  const { experiment, agents, profile } = options;
   const settings = settingsOf(options);
   await using loadBalancer = options.host.start(settings);
   for (let round = 0; round < options.rounds; round++) {
     const measured = await Promise.all(
       options.apps.map(async (app) => {
         const delayShutdown = millis(app.drain * 1000 * options.timeScale);
-        const scene: Scene = { stage, proxies: agents, loadBalancer, settings: { ...settings, delayShutdown } };
-        const targets = [await loadBalancerTarget(scene, app, 'IPv4', signal)];
-        const runs = await rollOut(scene, { app, targets }, silentProgress, signal);
+        const setup: RolloutSetup = {
+          experiment,
+          proxies: agents,
+          loadBalancer,
+          settings: { ...settings, delayShutdown },
+        };
+        const targets = [await loadBalancerTarget(setup, app, 'IPv4', signal)];
+        const runs = await rollOut(setup, { app, targets }, silentProgress, signal);
         return runs.map((run) => ({ profile, drain: app.drain, run }));
       }),
     );
@@ -108,7 +117,7 @@ function settingsOf(options: OneProfile): RunSettings {
 
 /** An app per drain time, each on a port of its own: load balancers that are a process share one address. */
 async function deployApps(
-  stage: Stage,
+  experiment: Experiment,
   { drains, timeScale }: ProfileMeasurement,
   signal: AbortSignal,
 ): Promise<readonly DrainingApp[]> {
@@ -116,7 +125,7 @@ async function deployApps(
   for (const [index, drain] of drains.entries()) {
     const delayShutdown = millis(drain * 1000 * timeScale);
     const app = await deployApp(
-      stage,
+      experiment,
       { name: `app${index}`, port: firstPort + index, delayShutdown },
       timeScale,
       signal,

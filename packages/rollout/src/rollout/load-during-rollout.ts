@@ -1,12 +1,12 @@
 import { addressAndPort, type Millis, millis, systemClock } from '@switchyard/core';
 import { type LoadResult, type LoadRun, startLoad } from '@switchyard/lab';
 import type { RequestRecord } from '../run-record.ts';
-import { awaitCondition } from '../stage/await-condition.ts';
+import { awaitCondition } from '../experiment/await-condition.ts';
 import { restart } from './app.ts';
 import { servingPods } from './app-pods.ts';
 import { openLoop } from '../open-loop.ts';
 import type { RolloutProgress } from './progress.ts';
-import { programsOf, type Scene } from './scene.ts';
+import { programsOf, type RolloutSetup } from './rollout-setup.ts';
 import { awaitPlaced, type LoadTarget, type SettledApp } from './settle.ts';
 
 /** Seconds of load before the rollout, and after the old pods are gone; scaled like everything else. */
@@ -21,26 +21,26 @@ export interface PathRequests {
 
 /** Open-loop load by each path before, during and after `kubectl rollout restart`, until the old pods are gone. Reports progress of the first path. */
 export async function loadDuringRollout(
-  scene: Scene,
+  setup: RolloutSetup,
   work: { readonly app: SettledApp; readonly targets: readonly LoadTarget[] },
   progress: RolloutProgress,
   signal: AbortSignal,
 ): Promise<readonly PathRequests[]> {
   const { app } = work;
-  const scaled = (seconds: number): Millis => millis(seconds * 1000 * scene.settings.timeScale);
-  const longest = longestRollout(scene, app.pods.length);
+  const scaled = (seconds: number): Millis => millis(seconds * 1000 * setup.settings.timeScale);
+  const longest = longestRollout(setup, app.pods.length);
   await using stack = new AsyncDisposableStack();
-  const loads = work.targets.map((target) => ({ target, load: stack.use(start(target, scene, longest)) }));
+  const loads = work.targets.map((target) => ({ target, load: stack.use(start(target, setup, longest)) }));
   progress.loadStarted(systemClock.now(), app.pods[0]?.name ?? '');
   const showing = loads[0] === undefined ? Promise.resolve() : show(loads[0].load, progress);
   showing.catch(() => undefined); // awaited below, unless this ends early and the load is killed
   await Promise.all(loads.map(({ load }) => firstResult(load))); // a busy machine takes its time to start them
   await systemClock.sleep(scaled(leadSeconds), signal);
   progress.step(`kubectl rollout restart ${app.workload}/${app.name}`);
-  await restart(scene.stage, app, signal);
-  await awaitMove(scene, app, longest, signal);
+  await restart(setup.experiment, app, signal);
+  await awaitMove(setup, app, longest, signal);
   await systemClock.sleep(scaled(tailSeconds), signal);
-  const schedule = { rate: scene.settings.rate, until: systemClock.now() };
+  const schedule = { rate: setup.settings.rate, until: systemClock.now() };
   const done = await Promise.all(
     loads.map(async ({ target, load }) => ({
       target,
@@ -52,7 +52,7 @@ export async function loadDuringRollout(
   return done;
 }
 
-function start({ from, address, port }: LoadTarget, { settings }: Scene, duration: Millis): LoadRun {
+function start({ from, address, port }: LoadTarget, { settings }: RolloutSetup, duration: Millis): LoadRun {
   const { rate, requestTimeout: timeout } = settings;
   return startLoad(from, { url: `http://${addressAndPort(address, port)}/`, rate, timeout, duration });
 }
@@ -61,25 +61,25 @@ async function firstResult(load: LoadRun): Promise<void> {
   for await (const _ of load) return;
 }
 
-function longestRollout({ settings }: Scene, pods: number): Millis {
+function longestRollout({ settings }: RolloutSetup, pods: number): Millis {
   const { interval, fall, rise } = settings.healthCheck;
   return millis(settings.delayShutdown * 2 * pods + (fall + rise) * interval * 2 + 60_000);
 }
 
-async function awaitMove(scene: Scene, app: SettledApp, timeout: Millis, signal: AbortSignal): Promise<void> {
-  const { stage } = scene;
-  const options = { timeout, programs: programsOf(scene), signal };
+async function awaitMove(setup: RolloutSetup, app: SettledApp, timeout: Millis, signal: AbortSignal): Promise<void> {
+  const { experiment } = setup;
+  const options = { timeout, programs: programsOf(setup), signal };
   await awaitCondition(
     'the old pods to be gone and new ones ready',
     async () => {
-      const gone = new Set(stage.workloadEvents.flatMap(({ kind, pod }) => (kind === 'objectGone' ? [pod] : [])));
+      const gone = new Set(experiment.workloadEvents.flatMap(({ kind, pod }) => (kind === 'objectGone' ? [pod] : [])));
       const isMoved = app.pods.every(({ name }) => gone.has(name));
-      return isMoved && servingPods(stage.workloadEvents, app.name).length >= app.pods.length ? true : undefined;
+      return isMoved && servingPods(experiment.workloadEvents, app.name).length >= app.pods.length ? true : undefined;
     },
     options,
   );
   // An app that stops early is gone long before HAProxy notices, and requests are lost until it does.
-  await awaitPlaced(scene, app, { ...options, what: 'HAProxy to use the nodes with new pods only' });
+  await awaitPlaced(setup, app, { ...options, what: 'HAProxy to use the nodes with new pods only' });
 }
 
 async function show(load: AsyncIterable<LoadResult>, progress: RolloutProgress): Promise<void> {

@@ -8,7 +8,7 @@ import { observeHealth } from './observe-health.ts';
 import { endpointMoments, observeSlices, type SliceObserver } from './observe-slices.ts';
 import { podMoments } from './pod-moments.ts';
 import type { RolloutProgress } from './progress.ts';
-import type { Scene } from './scene.ts';
+import type { RolloutSetup } from './rollout-setup.ts';
 import { awaitSettled, type LoadTarget, type SettledApp } from './settle.ts';
 
 /** The app to roll, and the paths of requests, at least one. */
@@ -26,43 +26,43 @@ export interface RollOutWork {
  * have been rolled before, and others may roll beside it. Rejects when a part of the experiment itself failed.
  */
 export async function rollOut(
-  scene: Scene,
+  setup: RolloutSetup,
   work: RollOutWork,
   progress: RolloutProgress,
   signal: AbortSignal,
 ): Promise<readonly RunRecord[]> {
-  const { stage, settings } = scene;
+  const { experiment, settings } = setup;
   const { app, targets } = work;
-  const settled = await awaitSettled(scene, work, signal);
+  const settled = await awaitSettled(setup, work, signal);
   await work.onSettled?.(settled);
   const names = settled.pods.map(({ name }) => name).join(' and ');
   progress.step(`${names} answers; waiting a moment, so that the health checks' phase is random`);
-  await systemClock.sleep(randomPhase(scene), signal);
-  const healthPort = await healthCheckNodePort(stage, app, signal);
-  await using slices = await observeSlices(stage.api, app, signal);
-  await using prober = await createProber(stage.lab.client, signal);
+  await systemClock.sleep(randomPhase(setup), signal);
+  const healthPort = await healthCheckNodePort(experiment, app, signal);
+  await using slices = await observeSlices(experiment.api, app, signal);
+  await using prober = await createProber(experiment.lab.client, signal);
   const health = observeHealth({
     prober,
-    nodes: stage.lab.nodes,
+    nodes: experiment.lab.nodes,
     port: healthPort,
     ipFamily: targets[0]?.path.ipFamily ?? 'IPv4',
     period: millis(100 * Math.max(0.2, settings.timeScale)),
   });
   const startedAt = systemClock.now();
-  const loads = await loadDuringRollout(scene, { app: settled, targets }, progress, signal);
+  const loads = await loadDuringRollout(setup, { app: settled, targets }, progress, signal);
   await health[Symbol.asyncDispose]();
-  return loads.map((load) => recordOf(scene, { app: settled, startedAt, load, health: health.moments, slices }));
+  return loads.map((load) => recordOf(setup, { app: settled, startedAt, load, health: health.moments, slices }));
 }
 
 /** At least an interval of the health checks, so that every phase is as likely. */
-function randomPhase({ settings }: Scene): Millis {
+function randomPhase({ settings }: RolloutSetup): Millis {
   const spread = Math.max(5000 * settings.timeScale, settings.healthCheck.interval);
   return millis(1000 * settings.timeScale + spread * Math.random());
 }
 
 /** The NodePort of a node from outside. `endpoints`: what the external traffic policy lets it use. */
 export function nodePortTarget(
-  { stage }: Pick<Scene, 'stage'>,
+  { experiment }: Pick<RolloutSetup, 'experiment'>,
   to: { readonly node: LabNode; readonly ipFamily: IpFamily; readonly endpoints: 'own' | 'all'; readonly port: number },
 ): LoadTarget {
   const { node, ipFamily, endpoints, port } = to;
@@ -74,7 +74,7 @@ export function nodePortTarget(
     endpoints,
     frontend: 'nodePort',
   } as const;
-  return { path, from: stage.lab.client, address: node.addresses[ipFamily] ?? '', port };
+  return { path, from: experiment.lab.client, address: node.addresses[ipFamily] ?? '', port };
 }
 
 interface Observed {
@@ -85,12 +85,12 @@ interface Observed {
   readonly slices: SliceObserver;
 }
 
-function recordOf({ stage, proxies, loadBalancer, settings }: Scene, observed: Observed): RunRecord {
+function recordOf({ experiment, proxies, loadBalancer, settings }: RolloutSetup, observed: Observed): RunRecord {
   const { app, startedAt, health, load } = observed;
   const { path } = load.target;
   const { states } = observed.slices;
-  const nodes = stage.lab.nodes.map((node) => node.name);
-  const all = podMoments(stage.workloadEvents, app.name);
+  const nodes = experiment.lab.nodes.map((node) => node.name);
+  const all = podMoments(experiment.workloadEvents, app.name);
   const moves = movesOf(all, app.pods, app.workload);
   const involved = new Set(moves.flatMap(({ oldPod, newPod }) => [oldPod.name, newPod.name]));
   const isThrough = path.kind === 'loadBalancer' && loadBalancer !== undefined;

@@ -1,8 +1,8 @@
 import { InvariantError } from '@switchyard/core';
 import type { RunRecord, RunSettings } from '../run-record.ts';
-import { startAgents } from '../stage/agents.ts';
-import { setStage } from '../stage/stage.ts';
-import { prepareLoadBalancerHost } from '../stage/load-balancer-host.ts';
+import { startAgents } from '../experiment/agents.ts';
+import { createExperiment } from '../experiment/experiment.ts';
+import { prepareLoadBalancerHost } from '../experiment/load-balancer-host.ts';
 import { deployApp } from './app.ts';
 import type { RolloutProgress } from './progress.ts';
 import { rollOut } from './roll-out.ts';
@@ -17,15 +17,19 @@ export async function runRollout(
   const { settings } = options;
   const { timeScale, delayShutdown } = settings;
   progress.step('setting up two nodes, an API server, two agents and HAProxy');
-  await using stage = await setStage({ name: options.labName, timeScale }, signal);
-  await using agents = await startAgents(stage, settings, signal);
+  await using experiment = await createExperiment({ name: options.labName, timeScale }, signal);
+  await using agents = await startAgents(experiment, settings, signal);
   const { runtime } = settings;
-  await using host = await prepareLoadBalancerHost(stage, { runtime, tell: (text) => progress.step(text) }, signal);
+  await using host = await prepareLoadBalancerHost(
+    experiment,
+    { runtime, tell: (text) => progress.step(text) },
+    signal,
+  );
   await using loadBalancer = host.start(settings);
-  const app = await deployApp(stage, { name: 'zeroapp', port: 80, delayShutdown }, timeScale, signal);
-  const scene = { stage, proxies: agents, loadBalancer, settings };
-  const targets = [await loadBalancerTarget(scene, app, 'IPv4', signal)];
-  const [run] = await rollOut(scene, { app, targets }, progress, signal);
+  const app = await deployApp(experiment, { name: 'zeroapp', port: 80, delayShutdown }, timeScale, signal);
+  const setup = { experiment, proxies: agents, loadBalancer, settings };
+  const targets = [await loadBalancerTarget(setup, app, 'IPv4', signal)];
+  const [run] = await rollOut(setup, { app, targets }, progress, signal);
   if (run === undefined) throw new InvariantError('a rollout with one path has no record');
   return run;
 }

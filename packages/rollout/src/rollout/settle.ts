@@ -1,10 +1,10 @@
 import { HostError, type IpFamily, millis, type Millis } from '@switchyard/core';
 import { createProber, type LabHost } from '@switchyard/lab';
 import type { LoadPath, PodPlace } from '../run-record.ts';
-import { awaitCondition } from '../stage/await-condition.ts';
+import { awaitCondition } from '../experiment/await-condition.ts';
 import type { App } from './app.ts';
 import { servingPods } from './app-pods.ts';
-import { programsOf, type Scene } from './scene.ts';
+import { programsOf, type RolloutSetup } from './rollout-setup.ts';
 
 /** A path and how to send by it. */
 export interface LoadTarget {
@@ -24,29 +24,29 @@ const settleTimeout: Millis = millis(60_000);
 
 /** The path through the load balancer, from the client outside; waits for its address. */
 export async function loadBalancerTarget(
-  scene: Scene,
+  setup: RolloutSetup,
   app: App,
   ipFamily: IpFamily,
   signal: AbortSignal,
 ): Promise<LoadTarget> {
-  const { loadBalancer, stage } = scene;
+  const { loadBalancer, experiment } = setup;
   if (loadBalancer === undefined) throw new HostError('rollout.path', `no load balancer serves ${app.name}`);
   const address = await loadBalancer.addressOf({ ...app, ipFamily }, signal);
   const path = { kind: 'loadBalancer', name: 'load balancer', ipFamily } as const;
-  return { path, from: stage.lab.client, address, port: app.port };
+  return { path, from: experiment.lab.client, address, port: app.port };
 }
 
 /** Waits until the app answers by each path, and the load balancer uses the nodes that have a pod and no others. */
 export async function awaitSettled(
-  scene: Scene,
+  setup: RolloutSetup,
   work: { readonly app: App; readonly targets: readonly LoadTarget[]; readonly settleTimeout?: Millis },
   signal: AbortSignal,
 ): Promise<SettledApp> {
   const { app, targets } = work;
-  const options = { timeout: work.settleTimeout ?? settleTimeout, programs: programsOf(scene), signal };
+  const options = { timeout: work.settleTimeout ?? settleTimeout, programs: programsOf(setup), signal };
   await Promise.all(targets.map((target) => answers(target, options)));
-  await awaitPlaced(scene, app, { ...options, what: 'HAProxy to find out which node has no pod' });
-  return { ...app, pods: servingPods(scene.stage.workloadEvents, app.name) };
+  await awaitPlaced(setup, app, { ...options, what: 'HAProxy to find out which node has no pod' });
+  return { ...app, pods: servingPods(setup.experiment.workloadEvents, app.name) };
 }
 
 type WaitOptions = Parameters<typeof awaitCondition>[2];
@@ -65,7 +65,7 @@ async function answers({ path, from, address, port }: LoadTarget, options: WaitO
 
 /** Waits until the load balancer holds the nodes with a serving pod UP, as far as it has judged them, and all others DOWN. */
 export async function awaitPlaced(
-  { stage, loadBalancer }: Scene,
+  { experiment, loadBalancer }: RolloutSetup,
   app: App,
   options: WaitOptions & { readonly what: string },
 ): Promise<void> {
@@ -73,10 +73,10 @@ export async function awaitPlaced(
   await awaitCondition(
     options.what,
     async () => {
-      const hosts = new Set(servingPods(stage.workloadEvents, app.name).map(({ node }) => node));
+      const hosts = new Set(servingPods(experiment.workloadEvents, app.name).map(({ node }) => node));
       return app.ipFamilies.every((ipFamily) => {
         const judged = loadBalancer.judgedOf({ ...app, ipFamily });
-        return stage.lab.nodes.every(({ name }) =>
+        return experiment.lab.nodes.every(({ name }) =>
           hosts.has(name) ? judged.get(name) !== false : judged.get(name) === false,
         );
       }) && hosts.size > 0

@@ -2,10 +2,10 @@ import { readFile } from 'node:fs/promises';
 import { HostError, InvariantError, type IpFamily, ipFamilies, millis, systemClock } from '@switchyard/core';
 import type { LabPod, LabProcess } from '@switchyard/lab';
 import { dataplaneNamed, firstState, type ScenarioService } from '@switchyard/scenarios';
-import type { Bed } from '../../model/bed.ts';
+import type { TestEnvironment } from '../../model/test-environment.ts';
 import type { CatalogueOptions, SequenceCase } from '../../model/case.ts';
 import type { CaseRecorder } from '../../model/recorder.ts';
-import { Cast, momentScenario, plainAgent } from '../sequences/support/cast.ts';
+import { ObjectFactory, momentScenario, plainAgent } from '../sequences/support/object-factory.ts';
 import { strayProgram } from './stray-program.ts';
 
 const targetPort = 8080;
@@ -31,28 +31,29 @@ export function straySegments({ dataplane }: Pick<CatalogueOptions, 'dataplane'>
         dataplaneNamed(dataplane).invalidSegments === 'dropped'
           ? undefined
           : `not for ${dataplane}: only the iptables mode has a rule against them`,
-      run: (bed, record, signal) => run({ id, cast: new Cast(ipFamily, dataplane) }, { bed, record }, signal),
+      run: (environment, record, signal) =>
+        run({ id, objects: new ObjectFactory(ipFamily, dataplane) }, { environment, record }, signal),
     };
   });
 }
 
 async function run(
-  { id, cast }: { readonly id: string; readonly cast: Cast },
-  { bed, record }: { readonly bed: Bed; readonly record: CaseRecorder },
+  { id, objects }: { readonly id: string; readonly objects: ObjectFactory },
+  { environment, record }: { readonly environment: TestEnvironment; readonly record: CaseRecorder },
   signal: AbortSignal,
 ): Promise<void> {
-  const { lab } = bed;
+  const { lab } = environment;
   const [node1, node2] = lab?.nodes ?? [];
   if (lab === undefined || node1 === undefined || node2 === undefined) {
-    throw new InvariantError(`${id} needs a lab of two nodes, and this bed says that it can send raw packets`);
+    throw new InvariantError(`${id} needs a lab of two nodes, and this environment says that it can send raw packets`);
   }
-  await bed.reset(plainAgent, signal);
+  await environment.reset(plainAgent, signal);
   const [client, endpoint] = [await lab.addPod(node1, 'stray-client'), await lab.addPod(node2, 'stray-server')];
   let serving: LabProcess | undefined;
   try {
-    const service = await putService({ id, cast, bed }, endpoint, signal);
-    serving = await serve(endpoint, cast.ipFamily, signal);
-    for (const check of await checksOf(client, { service, endpoint, ipFamily: cast.ipFamily })) record.check(check);
+    const service = await putService({ id, objects, environment }, endpoint, signal);
+    serving = await serve(endpoint, objects.ipFamily, signal);
+    for (const check of await checksOf(client, { service, endpoint, ipFamily: objects.ipFamily })) record.check(check);
   } finally {
     await serving?.stop(millis(0));
     await Promise.all([client, endpoint].map((pod) => lab.removePod(pod)));
@@ -60,18 +61,22 @@ async function run(
 }
 
 async function putService(
-  { id, cast, bed }: { readonly id: string; readonly cast: Cast; readonly bed: Bed },
+  {
+    id,
+    objects,
+    environment,
+  }: { readonly id: string; readonly objects: ObjectFactory; readonly environment: TestEnvironment },
   pod: LabPod,
   signal: AbortSignal,
 ): Promise<ScenarioService> {
-  const service = cast.service();
-  const ip = addressOf(pod, cast.ipFamily);
+  const service = objects.service();
+  const ip = addressOf(pod, objects.ipFamily);
   const scenario = {
-    ...momentScenario(cast, { id, ...about, isDualStack: false }, plainAgent),
+    ...momentScenario(objects, { id, ...about, isDualStack: false }, plainAgent),
     services: [service],
-    endpoints: [{ ...cast.endpoint(service, 'far'), ip }],
+    endpoints: [{ ...objects.endpoint(service, 'far'), ip }],
   };
-  await bed.put([{ scenario, state: firstState(scenario) }], { wait: true }, signal);
+  await environment.put([{ scenario, state: firstState(scenario) }], { wait: true }, signal);
   return service;
 }
 

@@ -28,6 +28,6 @@ function rolloutCase(kind: RolloutKind, family: IpFamily, dataplane: CatalogueOp
     families: family,
     needs,
     notFor: undefined,
-    run: (bed, record, signal) => runRolloutCase({ kind, family, dataplane }, { bed, record }, signal),
+    run: (environment, record, signal) => runRolloutCase({ kind, family, dataplane }, { environment, record }, signal),
   };
 }

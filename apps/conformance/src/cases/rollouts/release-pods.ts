@@ -1,6 +1,6 @@
 import { type Millis, millis, systemClock } from '@switchyard/core';
 import { apiResources } from '@switchyard/core/kubernetes';
-import { type App, inBackground, type PodPlace, type Scene, servingPods } from '@switchyard/rollout';
+import { type App, inBackground, type PodPlace, type RolloutSetup, servingPods } from '@switchyard/rollout';
 
 /** Ends old pods once no traffic needs them. Disposing ends the observation. */
 export interface PodRelease extends AsyncDisposable {
@@ -25,20 +25,20 @@ const patience = 10_000;
  * without a load balancer, until another pod is ready; then it ends. A grace period in seconds would be too long on a fast machine,
  * and too short on a slow one, where a pod may take seconds to start.
  */
-export function releasePods(scene: Scene, app: App, oldPods: readonly PodPlace[]): PodRelease {
+export function releasePods(setup: RolloutSetup, app: App, oldPods: readonly PodPlace[]): PodRelease {
   const releasedAt = new Map<string, Millis>();
   const notNeededSince = new Map<string, Millis>();
   const look = async (pod: PodPlace): Promise<void> => {
     const now = systemClock.now();
-    const going = deletedAt(scene, pod);
+    const going = deletedAt(setup, pod);
     if (going === undefined || releasedAt.has(pod.name)) return;
-    if (isNeeded(scene, app, { pod, oldPods })) notNeededSince.delete(pod.name);
+    if (isNeeded(setup, app, { pod, oldPods })) notNeededSince.delete(pod.name);
     else if (!notNeededSince.has(pod.name)) notNeededSince.set(pod.name, now);
     const since = notNeededSince.get(pod.name);
     const isDone = since !== undefined && now - since >= margin && now - going >= leastTerminating;
     if (!isDone && now - going < longestTerminating) return;
     releasedAt.set(pod.name, now);
-    await letGo(scene, { ...app, name: pod.name });
+    await letGo(setup, { ...app, name: pod.name });
   };
   const looking = inBackground(async (signal) => {
     while (!signal.aborted) {
@@ -49,17 +49,17 @@ export function releasePods(scene: Scene, app: App, oldPods: readonly PodPlace[]
   return { releasedAt, ...looking };
 }
 
-function deletedAt({ stage }: Scene, pod: PodPlace): Millis | undefined {
-  return stage.workloadEvents.find((event) => event.kind === 'deletionTimestampSet' && event.pod === pod.name)?.at;
+function deletedAt({ experiment }: RolloutSetup, pod: PodPlace): Millis | undefined {
+  return experiment.workloadEvents.find((event) => event.kind === 'deletionTimestampSet' && event.pod === pod.name)?.at;
 }
 
 /** Behind a load balancer until that has left the pod's node for another; else until another pod of the app is ready. */
 function isNeeded(
-  { stage, loadBalancer }: Scene,
+  { experiment, loadBalancer }: RolloutSetup,
   app: App,
   { pod, oldPods }: { readonly pod: PodPlace; readonly oldPods: readonly PodPlace[] },
 ): boolean {
-  const others = servingPods(stage.workloadEvents, app.name);
+  const others = servingPods(experiment.workloadEvents, app.name);
   if (loadBalancer === undefined) return others.length === 0;
   const hasMoved = oldPods.length > 1 || others.length > 0;
   return (
@@ -67,7 +67,10 @@ function isNeeded(
   );
 }
 
-async function letGo({ stage }: Scene, pod: { readonly namespace: string; readonly name: string }): Promise<void> {
+async function letGo(
+  { experiment }: RolloutSetup,
+  pod: { readonly namespace: string; readonly name: string },
+): Promise<void> {
   const options = { gracePeriodSeconds: lastGrace };
-  await stage.api.delete(apiResources.pods, pod, options, AbortSignal.timeout(patience));
+  await experiment.api.delete(apiResources.pods, pod, options, AbortSignal.timeout(patience));
 }

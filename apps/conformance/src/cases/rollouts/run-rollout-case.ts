@@ -1,11 +1,11 @@
 import { DataplaneError, millis } from '@switchyard/core';
 import { rollOut, type RunRecord, type SettledApp, silentProgress, timelineSvg } from '@switchyard/rollout';
 import type { ScenarioAgent } from '@switchyard/scenarios';
-import type { Bed } from '../../model/bed.ts';
+import type { TestEnvironment } from '../../model/test-environment.ts';
 import type { CaseRecorder } from '../../model/recorder.ts';
 import { type HeldConnection, type HeldConnections, holdConnections, holdVerdict } from './hold-connections.ts';
 import { type PodRelease, releasePods } from './release-pods.ts';
-import { type RolloutCase, type RolloutScene, setScene } from './rollout-scene.ts';
+import { type RolloutCase, type PreparedRollout, prepareRollout } from './prepare-rollout.ts';
 import { judge, type PathVerdict, type ReleasedAt, timelineOf } from './rollout-verdict.ts';
 
 /** As most clusters run their proxy: nothing but defaults, which the oldest one knows too. */
@@ -25,16 +25,16 @@ const heldPerPath = 3;
 /** Rolls the app of a case once under load, and records what was lost by each path, why, and how open connections fared. */
 export async function runRolloutCase(
   what: RolloutCase,
-  { bed, record }: { readonly bed: Bed; readonly record: CaseRecorder },
+  { environment, record }: { readonly environment: TestEnvironment; readonly record: CaseRecorder },
   signal: AbortSignal,
 ): Promise<void> {
   const tell = (text: string): void => record.progress(text);
-  await bed.reset(agent, signal);
+  await environment.reset(agent, signal);
   tell('starting the proxy on all nodes, the app and what leads to it');
-  await using scene = await setScene(what, bed, tell, signal);
-  const seen = await rollOnce(scene, { record, tell }, signal);
+  await using setup = await prepareRollout(what, environment, tell, signal);
+  const seen = await rollOnce(setup, { record, tell }, signal);
   if (seen === undefined) return;
-  for (const run of seen.runs) recordPath(judge(run, scene.explainAt, seen.releasedAt), scene, record);
+  for (const run of seen.runs) recordPath(judge(run, setup.explainAt, seen.releasedAt), setup, record);
   recordHeld(seen, record);
 }
 
@@ -46,7 +46,7 @@ interface Seen {
 
 /** Undefined: the rollout did not finish; a check records that. */
 async function rollOnce(
-  { scene, app, targets, holdTargets }: RolloutScene,
+  { setup, app, targets, holdTargets }: PreparedRollout,
   { record, tell }: { readonly record: CaseRecorder; readonly tell: (text: string) => void },
   signal: AbortSignal,
 ): Promise<Seen | undefined> {
@@ -55,12 +55,12 @@ async function rollOnce(
   let release: PodRelease | undefined;
   const onSettled = async (settled: SettledApp): Promise<void> => {
     held = stack.use(await holdConnections(holdTargets, heldPerPath, signal));
-    release = stack.use(releasePods(scene, app, settled.pods));
+    release = stack.use(releasePods(setup, app, settled.pods));
   };
   const check = { id: 'the rollout', what: `rolling update of ${app.workload} ${app.name} under load`, because: [] };
   try {
     const work = { app, targets, settleTimeout, onSettled };
-    const runs = await rollOut(scene, work, { ...silentProgress, step: tell }, signal);
+    const runs = await rollOut(setup, work, { ...silentProgress, step: tell }, signal);
     record.check({ ...check, expected: 'done', observed: 'done' });
     return { runs, held: (await held?.finish()) ?? [], releasedAt: release?.releasedAt ?? new Map() };
   } catch (error) {
@@ -72,10 +72,10 @@ async function rollOnce(
   }
 }
 
-function recordPath(verdict: PathVerdict, { scene }: RolloutScene, record: CaseRecorder): void {
+function recordPath(verdict: PathVerdict, { setup }: PreparedRollout, record: CaseRecorder): void {
   const { name } = verdict.run.path;
   const { requests } = verdict.summary;
-  const what = `${requests} requests, ${scene.settings.rate}/s in an open loop, by ${name}`;
+  const what = `${requests} requests, ${setup.settings.rate}/s in an open loop, by ${name}`;
   record.check({ id: `${name}: requests`, what, expected: '0 lost', observed: verdict.lost, because: verdict.because });
   record.check({
     id: `${name}: prediction`,

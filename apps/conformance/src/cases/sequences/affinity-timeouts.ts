@@ -1,7 +1,7 @@
 import { type IpAddress } from '@switchyard/core';
-import type { Call } from './support/cast.ts';
+import type { Call } from './support/object-factory.ts';
 import { seenText } from '../../engine/probe-flow.ts';
-import type { Play } from './support/play.ts';
+import type { SequenceContext } from './support/sequence-context.ts';
 import type { Sequence } from './support/sequence.ts';
 
 /** Session affinity timeout of every Service here, in seconds. */
@@ -23,11 +23,11 @@ export const affinityTimeouts: Sequence = {
   why: 'API: sessionAffinityConfig.clientIP.timeoutSeconds, counted from the last connection; kube-proxy-facts A1 row 26',
   tags: ['affinity', 'udp', 'node-port'],
   needs: ['sendFromOutside'],
-  async run(play) {
-    const { cast } = play;
+  async run(context) {
+    const { objects } = context;
     const make = (protocol: 'TCP' | 'UDP', first: number) =>
       Array.from({ length: services }, (_, index) =>
-        cast.service({
+        objects.service({
           number: first + index,
           type: 'NodePort',
           protocol,
@@ -36,21 +36,21 @@ export const affinityTimeouts: Sequence = {
       );
     const byProtocol = { tcp: make('TCP', 1), udp: make('UDP', 1 + services) };
     const all = [...byProtocol.tcp, ...byProtocol.udp];
-    const endpoints = all.flatMap((service) => cast.endpoints(service, 'near', 'near2', 'far', 'far2'));
-    await play.begin({ services: all, endpoints });
+    const endpoints = all.flatMap((service) => objects.endpoints(service, 'near', 'near2', 'far', 'far2'));
+    await context.begin({ services: all, endpoints });
     const clients = (['tcp', 'udp'] as const).flatMap((protocol) => [
       client(`${protocol}, pod by clusterIP`, byProtocol[protocol], { by: 'clusterIP', from: 'pod' }),
       client(`${protocol}, outside by nodePort`, byProtocol[protocol], { by: 'nodePort', from: 'outside' }),
       // its address is in the same network as the outside client's
       client(`${protocol}, node by clusterIP`, byProtocol[protocol], { by: 'clusterIP', from: 'node' }),
     ]);
-    const first = await visit(play, clients);
-    await play.sleep(visitInterval);
-    const second = await visit(play, clients);
-    await play.sleep(visitInterval);
-    const third = await visit(play, clients);
-    await play.sleep(absence);
-    const late = await visit(play, clients);
+    const first = await visit(context, clients);
+    await context.sleep(visitInterval);
+    const second = await visit(context, clients);
+    await context.sleep(visitInterval);
+    const third = await visit(context, clients);
+    await context.sleep(absence);
+    const late = await visit(context, clients);
     for (const [index, { name }] of clients.entries()) {
       const at = {
         first: first[index] ?? [],
@@ -58,13 +58,13 @@ export const affinityTimeouts: Sequence = {
         third: third[index] ?? [],
         late: late[index] ?? [],
       };
-      record(play, `${name}/within the timeout`, { wanted: 'the client stays', before: at.first, after: at.second });
-      record(play, `${name}/within the timeout of the last visit`, {
+      record(context, `${name}/within the timeout`, { wanted: 'the client stays', before: at.first, after: at.second });
+      record(context, `${name}/within the timeout of the last visit`, {
         wanted: 'the client stays',
         before: at.first,
         after: at.third,
       });
-      record(play, `${name}/after the timeout`, {
+      record(context, `${name}/after the timeout`, {
         wanted: 'the client chooses anew',
         before: at.third,
         after: at.late,
@@ -73,7 +73,7 @@ export const affinityTimeouts: Sequence = {
     for (const [index, { name, calls }] of clients.entries()) {
       for (const [other, { name: otherName, calls: otherCalls }] of clients.entries()) {
         if (other <= index || calls[0]?.service !== otherCalls[0]?.service) continue;
-        recordApart(play, `${name} and ${otherName}`, first[index] ?? [], first[other] ?? []);
+        recordApart(context, `${name} and ${otherName}`, first[index] ?? [], first[other] ?? []);
       }
     }
   },
@@ -90,12 +90,15 @@ function client(name: string, all: readonly Call['service'][], how: Pick<Call, '
 }
 
 /** Who answered, by client and Service. */
-async function visit(play: Play, clients: readonly Client[]): Promise<readonly (readonly (IpAddress | string)[])[]> {
+async function visit(
+  context: SequenceContext,
+  clients: readonly Client[],
+): Promise<readonly (readonly (IpAddress | string)[])[]> {
   return Promise.all(
     clients.map(({ calls }) =>
       Promise.all(
         calls.map(async (call) => {
-          const [seen] = await (await play.dial(call)).attempts(1);
+          const [seen] = await (await context.connectorFor(call)).attempts(1);
           if (seen === undefined) return 'nothing';
           return seen.kind === 'endpoint' ? seen.address : seenText(seen);
         }),
@@ -105,9 +108,9 @@ async function visit(play: Play, clients: readonly Client[]): Promise<readonly (
 }
 
 /** Each client has a session of its own. That two choose alike at all Services is as rare as that one finds all its old endpoints. */
-function recordApart(play: Play, id: string, one: readonly string[], other: readonly string[]): void {
+function recordApart(context: SequenceContext, id: string, one: readonly string[], other: readonly string[]): void {
   const differing = one.filter((who, index) => who !== other[index]).length;
-  play.record.check({
+  context.record.check({
     id: `${id}/apart`,
     what: `first visits of two clients to ${one.length} Services`,
     expected: 'each client chooses for itself',
@@ -122,12 +125,18 @@ interface Visits {
   readonly after: readonly string[];
 }
 
-function record(play: Play, id: string, { wanted, before, after }: Visits): void {
+function record(context: SequenceContext, id: string, { wanted, before, after }: Visits): void {
   const unanswered = [...before, ...after].filter((who) => !/[.:]/.test(who) || who.includes(' '));
   const moved = before.filter((who, index) => who !== after[index]).length;
   const what = `${before.length} Services with a timeout of ${timeoutSeconds} s, asked again`;
   const seen =
     moved === 0 ? 'the client stays' : wanted === 'the client stays' ? 'the client moves' : 'the client chooses anew';
   const observed = unanswered.length > 0 ? `not answered: ${[...new Set(unanswered)].toSorted().join(', ')}` : seen;
-  play.record.check({ id, what, expected: wanted, observed, because: [`${moved} of ${before.length} led elsewhere`] });
+  context.record.check({
+    id,
+    what,
+    expected: wanted,
+    observed,
+    because: [`${moved} of ${before.length} led elsewhere`],
+  });
 }

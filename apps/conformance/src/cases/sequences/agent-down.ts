@@ -1,10 +1,10 @@
 import { type Millis, millis } from '@switchyard/core';
 import { flowText, type ScenarioService } from '@switchyard/scenarios';
 import type { PodName } from '../sequence-pods.ts';
-import { type Call, outsideToNodePort, podToClusterIp } from './support/cast.ts';
+import { type Call, outsideToNodePort, podToClusterIp } from './support/object-factory.ts';
 import { underLoad } from './support/load.ts';
 import { countText } from '../../engine/probe-flow.ts';
-import type { Play } from './support/play.ts';
+import type { SequenceContext } from './support/sequence-context.ts';
 import type { Sequence } from './support/sequence.ts';
 
 /**
@@ -24,33 +24,33 @@ export const agentDown: Sequence = {
   why: 'kube-proxy-facts A9: stop leaves the rules, no longer updated; a start reconciles. kube-proxy 1.36 was measured with 0 of 300 lost and the first new answer after 0.61 to 0.67 s',
   tags: ['restart', 'load', 'node-port'],
   needs: ['controlProxy', 'load', 'sendFromOutside'],
-  async run(play) {
-    const { cast } = play;
-    const changed = cast.service({ number: 1, type: 'NodePort' });
-    const removed = cast.service({ number: 2 });
-    const added = cast.service({ number: 3 });
-    await play.begin({
+  async run(context) {
+    const { objects } = context;
+    const changed = objects.service({ number: 1, type: 'NodePort' });
+    const removed = objects.service({ number: 2 });
+    const added = objects.service({ number: 3 });
+    await context.begin({
       services: [changed, removed],
-      endpoints: [...cast.endpoints(changed, 'near'), ...cast.endpoints(removed, 'far')],
+      endpoints: [...objects.endpoints(changed, 'near'), ...objects.endpoints(removed, 'far')],
     });
     const calls = [outsideToNodePort(changed), podToClusterIp(changed)] as const;
     await underLoad(
-      play,
+      context,
       { id: 'away', during: 'while the proxy is killed, away and started again', calls },
       async () => {
-        await play.proxy.kill();
-        await play.write({
+        await context.proxy.kill();
+        await context.write({
           services: [added],
           without: [removed],
-          endpoints: [...cast.endpoints(changed, 'far2'), ...cast.endpoints(added, 'near')],
+          endpoints: [...objects.endpoints(changed, 'far2'), ...objects.endpoints(added, 'near')],
         });
-        await play.sleep(absence);
-        await seeBefore(play, { changed, removed, added });
-        await play.startProxy();
+        await context.sleep(absence);
+        await seeBefore(context, { changed, removed, added });
+        await context.startProxy();
       },
     );
-    await seeAfter(play, { changed, removed, added });
-    await seeFirstAnswer(play, calls[1]);
+    await seeAfter(context, { changed, removed, added });
+    await seeFirstAnswer(context, calls[1]);
   },
 };
 
@@ -60,45 +60,45 @@ interface Services {
   readonly added: ScenarioService;
 }
 
-async function seeBefore(play: Play, { changed, removed, added }: Services): Promise<void> {
-  const { cast } = play;
-  await play.see(
+async function seeBefore(context: SequenceContext, { changed, removed, added }: Services): Promise<void> {
+  const { objects } = context;
+  await context.see(
     {
       id: 'away/a replaced endpoint still answers at the NodePort',
       call: outsideToNodePort(changed),
-      expect: cast.forward(['near'], 'masqueraded'),
+      expect: objects.forward(['near'], 'masqueraded'),
     },
     {
       id: 'away/a replaced endpoint still answers at the cluster IP',
       call: podToClusterIp(changed),
-      expect: cast.forward(['near']),
+      expect: objects.forward(['near']),
     },
-    { id: 'away/a removed Service still answers', call: podToClusterIp(removed), expect: cast.forward(['far']) },
+    { id: 'away/a removed Service still answers', call: podToClusterIp(removed), expect: objects.forward(['far']) },
     { id: 'away/a new Service does not answer', call: podToClusterIp(added), expect: { kind: 'pass' } },
   );
 }
 
-async function seeAfter(play: Play, { changed, removed, added }: Services): Promise<void> {
-  const { cast } = play;
-  await play.see(
+async function seeAfter(context: SequenceContext, { changed, removed, added }: Services): Promise<void> {
+  const { objects } = context;
+  await context.see(
     {
       id: 'back/the new endpoint answers at the NodePort',
       call: outsideToNodePort(changed),
-      expect: cast.forward(['far2'], 'masqueraded'),
+      expect: objects.forward(['far2'], 'masqueraded'),
     },
     {
       id: 'back/the new endpoint answers at the cluster IP',
       call: podToClusterIp(changed),
-      expect: cast.forward(['far2']),
+      expect: objects.forward(['far2']),
     },
     { id: 'back/the removed Service answers no longer', call: podToClusterIp(removed), expect: { kind: 'pass' } },
-    { id: 'back/the new Service answers', call: podToClusterIp(added), expect: cast.forward(['near']) },
+    { id: 'back/the new Service answers', call: podToClusterIp(added), expect: objects.forward(['near']) },
   );
 }
 
 /** Starts it with another endpoint each time until it is quick enough, or often enough. */
-async function seeFirstAnswer(play: Play, call: Call): Promise<void> {
-  const isOurs = play.bed.proxyUnderTest.command === undefined;
+async function seeFirstAnswer(context: SequenceContext, call: Call): Promise<void> {
+  const isOurs = context.environment.proxyUnderTest.command === undefined;
   const limit = isOurs ? limits.ours : limits.others;
   const took: (Millis | undefined)[] = [];
   const pods: readonly PodName[] = ['near', 'far2'];
@@ -106,23 +106,26 @@ async function seeFirstAnswer(play: Play, call: Call): Promise<void> {
   const isQuick = (): boolean => took.some((one) => one !== undefined && one < limit);
   for (let round = 0; round < mostStarts && !isQuick(); round++) {
     const pod = pods[round % pods.length] ?? 'near';
-    await play.proxy.kill();
-    await play.write({ endpoints: play.cast.endpoints(call.service, pod) });
-    const dial = await play.dial(call);
-    const start = await play.proxy.start({ isTimed: true });
-    const answer = await dial.firstAnswer(play.cast.pod(pod), { interval: millis(5), timeout: millis(5000) });
+    await context.proxy.kill();
+    await context.write({ endpoints: context.objects.endpoints(call.service, pod) });
+    const connector = await context.connectorFor(call);
+    const start = await context.proxy.start({ isTimed: true });
+    const answer = await connector.firstAnswer(context.objects.pod(pod), {
+      interval: millis(5),
+      timeout: millis(5000),
+    });
     took.push(answer.at === undefined ? undefined : millis(answer.at - start));
     if (answer.at === undefined) last.push(countText([answer.last]));
-    await play.proxy.settled(play.signal);
+    await context.proxy.settled(context.signal);
   }
-  await play.proxy.kill();
-  await play.startProxy(); // as any other
+  await context.proxy.kill();
+  await context.startProxy(); // as any other
   const within = `within ${(limit / 1000).toFixed(2)} s`;
   const expected = `answered ${within} of the start`;
   const isAnswered = took.some((one) => one !== undefined);
-  play.record.check({
+  context.record.check({
     id: 'first answer after the start',
-    what: `${flowText(play.flowAt(call, { kind: 'pass' }).flow)}, by the endpoint that came while the proxy was away`,
+    what: `${flowText(context.flowAt(call, { kind: 'pass' }).flow)}, by the endpoint that came while the proxy was away`,
     expected,
     observed: isQuick() ? expected : isAnswered ? `answered, but not ${within}` : 'never answered by it',
     because: [

@@ -1,5 +1,5 @@
 import type { ScenarioEndpoint } from '@switchyard/scenarios';
-import { outsideToNodePort, podToClusterIp } from './support/cast.ts';
+import { outsideToNodePort, podToClusterIp } from './support/object-factory.ts';
 import { underLoad } from './support/load.ts';
 import type { Sequence } from './support/sequence.ts';
 
@@ -16,34 +16,34 @@ export const endpointChurn: Sequence = {
   why: 'discovery.k8s.io/v1 EndpointSlice: a change of a Service takes effect whole; kube-proxy fact 42: changes coalesce',
   tags: ['load', 'terminating', 'node-port'],
   needs: ['load', 'sendFromOutside'],
-  async run(play) {
-    const { cast } = play;
-    const service = cast.service({ type: 'NodePort' });
+  async run(context) {
+    const { objects } = context;
+    const service = objects.service({ type: 'NodePort' });
     /** Each of the others is in one of three conditions, as the digits of the number to base 3 say. */
     const at = (change: number): readonly ScenarioEndpoint[] => [
-      cast.endpoint(service, 'near'),
+      objects.endpoint(service, 'near'),
       ...others.flatMap((pod, index) => {
         const condition = conditions[Math.floor((change * 7) / 3 ** index) % 3];
-        return condition === undefined ? [] : [cast.endpoint(service, pod, condition)];
+        return condition === undefined ? [] : [objects.endpoint(service, pod, condition)];
       }),
     ];
-    await play.begin({ services: [service], endpoints: at(0) });
+    await context.begin({ services: [service], endpoints: at(0) });
     const inside = podToClusterIp(service);
     const outside = outsideToNodePort(service);
     await underLoad(
-      play,
+      context,
       { id: 'churn', during: 'while endpoints come and go', calls: [inside, outside] },
       async () => {
         for (let change = 1; change < changes; change++) {
-          await play.write({ endpoints: at(change) });
-          await play.sleep(interval);
+          await context.write({ endpoints: at(change) });
+          await context.sleep(interval);
         }
-        await play.put({ endpoints: cast.endpoints(service, 'near', 'far2') });
+        await context.put({ endpoints: objects.endpoints(service, 'near', 'far2') });
       },
     );
-    await play.see(
-      { id: 'the last set/clusterIP', call: inside, expect: cast.forward(['near', 'far2']) },
-      { id: 'the last set/nodePort', call: outside, expect: cast.forward(['near', 'far2'], 'masqueraded') },
+    await context.see(
+      { id: 'the last set/clusterIP', call: inside, expect: objects.forward(['near', 'far2']) },
+      { id: 'the last set/nodePort', call: outside, expect: objects.forward(['near', 'far2'], 'masqueraded') },
     );
   },
 };

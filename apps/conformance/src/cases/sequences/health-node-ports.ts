@@ -1,5 +1,5 @@
 import type { PodName } from '../sequence-pods.ts';
-import type { Condition } from './support/cast.ts';
+import type { Condition } from './support/object-factory.ts';
 import type { Sequence } from './support/sequence.ts';
 
 type Answer = { readonly status: 200 | 503; readonly localEndpoints: number };
@@ -11,12 +11,12 @@ export const healthNodePorts: Sequence = {
   why: 'API: healthCheckNodePort; kube-proxy-facts A1 row 21 (terminating endpoints fail it), facts 34 and 36',
   tags: ['health-check', 'terminating', 'restart', 'load-balancer'],
   needs: ['controlProxy', 'sendFromOutside'],
-  async run(play) {
-    const { cast } = play;
-    const service = cast.service({ type: 'LoadBalancer', externalTrafficPolicy: 'Local', hasHealthCheck: true });
+  async run(context) {
+    const { objects } = context;
+    const service = objects.service({ type: 'LoadBalancer', externalTrafficPolicy: 'Local', hasHealthCheck: true });
     const put = (pods: readonly (readonly [PodName, Condition])[]) =>
-      play.put({ endpoints: pods.map(([pod, condition]) => cast.endpoint(service, pod, condition)) });
-    await play.begin({ services: [service], endpoints: [] });
+      context.put({ endpoints: pods.map(([pod, condition]) => objects.endpoint(service, pod, condition)) });
+    await context.begin({ services: [service], endpoints: [] });
     const moments: readonly (readonly [string, readonly (readonly [PodName, Condition])[], Answer])[] = [
       ['one elsewhere', [['far', 'ready']], { status: 503, localEndpoints: 0 }],
       ['one here', [['near', 'ready']], { status: 200, localEndpoints: 1 }],
@@ -48,17 +48,17 @@ export const healthNodePorts: Sequence = {
     ];
     for (const [moment, pods, answer] of moments) {
       await put(pods);
-      await play.seeHealth(moment, service, answer);
+      await context.seeHealth(moment, service, answer);
     }
     const call = { service, by: 'loadBalancerIP', from: 'outside' } as const;
-    await play.see({ id: 'both end, but serve', call, expect: cast.forward(['near', 'near2']) });
-    await play.proxy.kill();
-    await play.seeHealth('the proxy is dead', service, { status: 'closed', localEndpoints: undefined });
-    await play.write({ endpoints: cast.endpoints(service, 'near2') });
-    await play.startProxy();
-    await play.seeHealth('started again, one here', service, { status: 200, localEndpoints: 1 });
-    await play.see({ id: 'started again, one here, packets', call, expect: cast.forward(['near2']) });
-    await play.put({ services: [cast.service({ type: 'LoadBalancer' })] });
-    await play.seeHealth('the external policy is Cluster', service, { status: 'closed', localEndpoints: undefined });
+    await context.see({ id: 'both end, but serve', call, expect: objects.forward(['near', 'near2']) });
+    await context.proxy.kill();
+    await context.seeHealth('the proxy is dead', service, { status: 'closed', localEndpoints: undefined });
+    await context.write({ endpoints: objects.endpoints(service, 'near2') });
+    await context.startProxy();
+    await context.seeHealth('started again, one here', service, { status: 200, localEndpoints: 1 });
+    await context.see({ id: 'started again, one here, packets', call, expect: objects.forward(['near2']) });
+    await context.put({ services: [objects.service({ type: 'LoadBalancer' })] });
+    await context.seeHealth('the external policy is Cluster', service, { status: 'closed', localEndpoints: undefined });
   },
 };

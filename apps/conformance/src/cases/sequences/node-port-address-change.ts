@@ -1,7 +1,7 @@
 import type { ScenarioService } from '@switchyard/scenarios';
-import { plainAgent, podToClusterIp } from './support/cast.ts';
+import { plainAgent, podToClusterIp } from './support/object-factory.ts';
 import { underLoad } from './support/load.ts';
-import type { Play } from './support/play.ts';
+import type { SequenceContext } from './support/sequence-context.ts';
 import type { Sequence } from './support/sequence.ts';
 
 /**
@@ -15,11 +15,11 @@ export const nodePortAddressChange: Sequence = {
   why: 'KubeProxyConfiguration nodePortAddresses: primary; kube-proxy-facts A9: a changed Node IP is only logged, fact 28: addresses are matched at the sync',
   tags: ['node-port', 'restart', 'load'],
   needs: ['changeNodes', 'configureProxy', 'controlProxy', 'load', 'sendFromOutside'],
-  async run(play) {
-    const { cast } = play;
-    const service = cast.service({ type: 'NodePort' });
-    await play.begin(
-      { services: [service], endpoints: cast.endpoints(service, 'near') },
+  async run(context) {
+    const { objects } = context;
+    const service = objects.service({ type: 'NodePort' });
+    await context.begin(
+      { services: [service], endpoints: objects.endpoints(service, 'near') },
       { ...plainAgent, nodePortAddresses: 'primary' },
     );
     const moves = [
@@ -28,19 +28,23 @@ export const nodePortAddressChange: Sequence = {
       { name: 'changed back', address: '172.18.0.11' },
     ] as const;
     const calls = [podToClusterIp(service)];
-    await underLoad(play, { id: 'inside', during: 'while the Node gets another address and back', calls }, async () => {
-      for (const { name, address } of moves) {
-        if (name !== 'before') await move(play, address);
-        await seePorts(play, { name, service, isFirst: address === '172.18.0.11' });
-      }
-    });
+    await underLoad(
+      context,
+      { id: 'inside', during: 'while the Node gets another address and back', calls },
+      async () => {
+        for (const { name, address } of moves) {
+          if (name !== 'before') await move(context, address);
+          await seePorts(context, { name, service, isFirst: address === '172.18.0.11' });
+        }
+      },
+    );
   },
 };
 
-async function move(play: Play, nodeAddress: string): Promise<void> {
-  await play.write({ nodeAddress });
-  await play.proxy.stop();
-  await play.startProxy();
+async function move(context: SequenceContext, nodeAddress: string): Promise<void> {
+  await context.write({ nodeAddress });
+  await context.proxy.stop();
+  await context.startProxy();
 }
 
 interface Look {
@@ -49,15 +53,15 @@ interface Look {
   readonly isFirst: boolean;
 }
 
-async function seePorts(play: Play, { name, service, isFirst }: Look): Promise<void> {
+async function seePorts(context: SequenceContext, { name, service, isFirst }: Look): Promise<void> {
   const [there, elsewhere] = isFirst
     ? (['nodePort', 'secondNodePort'] as const)
     : (['secondNodePort', 'nodePort'] as const);
-  await play.see(
+  await context.see(
     {
       id: `${name}/the address of the Node answers`,
       call: { service, by: there, from: 'outside' },
-      expect: play.cast.forward(['near'], 'masqueraded'),
+      expect: context.objects.forward(['near'], 'masqueraded'),
     },
     {
       id: `${name}/the other address does not`,

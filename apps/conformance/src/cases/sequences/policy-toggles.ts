@@ -1,4 +1,4 @@
-import { outsideToNodePort, podToClusterIp } from './support/cast.ts';
+import { outsideToNodePort, podToClusterIp } from './support/object-factory.ts';
 import { underLoad } from './support/load.ts';
 import type { Sequence } from './support/sequence.ts';
 
@@ -12,18 +12,20 @@ export const etpToggleUnderLoad: Sequence = {
   why: 'API: externalTrafficPolicy is mutable; Local keeps to this node and to the client address, Cluster to neither (kube-proxy-facts A1 row 17)',
   tags: ['etp-local', 'load', 'node-port', 'load-balancer'],
   needs: ['load', 'sendFromOutside'],
-  async run(play) {
-    const { cast } = play;
+  async run(context) {
+    const { objects } = context;
     const withPolicy = (externalTrafficPolicy: 'Cluster' | 'Local') =>
-      cast.service({ type: 'LoadBalancer', externalTrafficPolicy });
+      objects.service({ type: 'LoadBalancer', externalTrafficPolicy });
     const service = withPolicy('Cluster');
-    await play.begin({ services: [service], endpoints: cast.endpoints(service, 'near', 'far') });
+    await context.begin({ services: [service], endpoints: objects.endpoints(service, 'near', 'far') });
     const calls = [outsideToNodePort(service), { service, by: 'loadBalancerIP', from: 'outside' }] as const;
-    await underLoad(play, { id: 'toggled', during: 'while the policy changes five times', calls }, async () => {
+    await underLoad(context, { id: 'toggled', during: 'while the policy changes five times', calls }, async () => {
       for (const [index, policy] of policies.entries()) {
-        await play.put({ services: [withPolicy(policy)] });
-        const expect = policy === 'Local' ? cast.forward(['near']) : cast.forward(['near', 'far'], 'masqueraded');
-        await play.see(...calls.map((call) => ({ id: `change ${index + 1} to ${policy}/${call.by}`, call, expect })));
+        await context.put({ services: [withPolicy(policy)] });
+        const expect = policy === 'Local' ? objects.forward(['near']) : objects.forward(['near', 'far'], 'masqueraded');
+        await context.see(
+          ...calls.map((call) => ({ id: `change ${index + 1} to ${policy}/${call.by}`, call, expect })),
+        );
       }
     });
   },
@@ -36,26 +38,26 @@ export const itpToggleUnderLoad: Sequence = {
   why: 'KEP-2086, API: internalTrafficPolicy is mutable; it is for the cluster IP, not for external frontends (kube-proxy-facts A1 row 16)',
   tags: ['itp-local', 'load', 'node-port'],
   needs: ['load', 'sendFromOutside'],
-  async run(play) {
-    const { cast } = play;
+  async run(context) {
+    const { objects } = context;
     const withPolicy = (internalTrafficPolicy: 'Cluster' | 'Local') =>
-      cast.service({ type: 'NodePort', internalTrafficPolicy });
+      objects.service({ type: 'NodePort', internalTrafficPolicy });
     const service = withPolicy('Cluster');
-    await play.begin({ services: [service], endpoints: cast.endpoints(service, 'near', 'far') });
+    await context.begin({ services: [service], endpoints: objects.endpoints(service, 'near', 'far') });
     const inside = podToClusterIp(service);
     const outside = outsideToNodePort(service);
     const during = 'while the policy changes five times';
-    await underLoad(play, { id: 'toggled', during, calls: [inside, outside] }, async () => {
+    await underLoad(context, { id: 'toggled', during, calls: [inside, outside] }, async () => {
       for (const [index, policy] of policies.entries()) {
-        await play.put({ services: [withPolicy(policy)] });
+        await context.put({ services: [withPolicy(policy)] });
         const id = `change ${index + 1} to ${policy}`;
-        await play.see(
+        await context.see(
           {
             id: `${id}/clusterIP`,
             call: inside,
-            expect: cast.forward(policy === 'Local' ? ['near'] : ['near', 'far']),
+            expect: objects.forward(policy === 'Local' ? ['near'] : ['near', 'far']),
           },
-          { id: `${id}/nodePort`, call: outside, expect: cast.forward(['near', 'far'], 'masqueraded') },
+          { id: `${id}/nodePort`, call: outside, expect: objects.forward(['near', 'far'], 'masqueraded') },
         );
       }
     });

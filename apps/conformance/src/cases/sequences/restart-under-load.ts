@@ -1,5 +1,5 @@
-import { outsideToNodePort, podToClusterIp } from './support/cast.ts';
-import type { Play } from './support/play.ts';
+import { outsideToNodePort, podToClusterIp } from './support/object-factory.ts';
+import type { SequenceContext } from './support/sequence-context.ts';
 import { underLoad } from './support/load.ts';
 import type { Sequence } from './support/sequence.ts';
 
@@ -13,35 +13,39 @@ export const restartUnderLoad: Sequence = {
   why: 'kube-proxy leaves its rules when it ends and takes them over at the start (kube-proxy-facts A9): 0 of 300 requests were lost by a restart of the real one',
   tags: ['restart', 'load', 'node-port'],
   needs: ['controlProxy', 'load', 'sendFromOutside'],
-  async run(play) {
-    const { cast } = play;
-    const service = cast.service({ type: 'NodePort' });
-    await play.begin({ services: [service], endpoints: cast.endpoints(service, 'near', 'far') });
+  async run(context) {
+    const { objects } = context;
+    const service = objects.service({ type: 'NodePort' });
+    await context.begin({ services: [service], endpoints: objects.endpoints(service, 'near', 'far') });
     const ends = [
-      { id: 'killed', during: 'while the proxy is killed and started again', end: () => play.proxy.kill() },
-      { id: 'stopped', during: 'while the proxy is stopped and started again', end: () => play.proxy.stop() },
+      { id: 'killed', during: 'while the proxy is killed and started again', end: () => context.proxy.kill() },
+      { id: 'stopped', during: 'while the proxy is stopped and started again', end: () => context.proxy.stop() },
     ];
     for (const { id, during, end } of ends) {
       const calls = [outsideToNodePort(service), podToClusterIp(service)] as const;
-      await underLoad(play, { id, during, calls }, async () => {
+      await underLoad(context, { id, during, calls }, async () => {
         await end();
-        await play.sleep(absence);
-        await play.startProxy();
+        await context.sleep(absence);
+        await context.startProxy();
       });
-      await seeAll(play, id, service);
+      await seeAll(context, id, service);
     }
   },
 };
 
 /** Checks that the endpoints answer after the restart. */
-async function seeAll(play: Play, id: string, service: Parameters<Play['dial']>[0]['service']): Promise<void> {
-  const { cast } = play;
-  await play.see(
+async function seeAll(
+  context: SequenceContext,
+  id: string,
+  service: Parameters<SequenceContext['connectorFor']>[0]['service'],
+): Promise<void> {
+  const { objects } = context;
+  await context.see(
     {
       id: `${id}/afterwards from outside`,
       call: outsideToNodePort(service),
-      expect: cast.forward(['near', 'far'], 'masqueraded'),
+      expect: objects.forward(['near', 'far'], 'masqueraded'),
     },
-    { id: `${id}/afterwards from a pod`, call: podToClusterIp(service), expect: cast.forward(['near', 'far']) },
+    { id: `${id}/afterwards from a pod`, call: podToClusterIp(service), expect: objects.forward(['near', 'far']) },
   );
 }

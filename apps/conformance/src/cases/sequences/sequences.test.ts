@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { SequenceCase } from '../../model/case.ts';
 import { LeapingClock } from '../../testing/leaping-clock.ts';
 import { MemoryRecorder } from '../../testing/memory-recorder.ts';
-import { ScriptedBed } from '../../testing/scripted-bed.ts';
+import { ScriptedEnvironment } from '../../testing/scripted-environment.ts';
 import type { ScriptedProxy } from '../../testing/scripted-proxy.ts';
 import { wrongProxies } from '../../testing/wrong-proxies.ts';
 import { sequenceCases, sequences } from './index.ts';
@@ -23,8 +23,8 @@ async function run(id: string, { dataplane, proxy, command }: Trial): Promise<Me
   const found = sequenceCases({ dataplane, cell: 'dual' }, clock).find((one) => one.id === id);
   if (found === undefined) throw new Error(`no sequence is called ${id}`);
   const record = new MemoryRecorder();
-  await using bed = new ScriptedBed({ clock, about: { name: 'scripted', dataplane, command }, proxy });
-  await found.run(bed, record, signal);
+  await using environment = new ScriptedEnvironment({ clock, about: { name: 'scripted', dataplane, command }, proxy });
+  await found.run(environment, record, signal);
   return record;
 }
 

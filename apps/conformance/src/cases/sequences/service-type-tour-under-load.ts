@@ -1,4 +1,4 @@
-import { podToClusterIp } from './support/cast.ts';
+import { podToClusterIp } from './support/object-factory.ts';
 import { underLoad } from './support/load.ts';
 import type { Sequence } from './support/sequence.ts';
 
@@ -11,21 +11,21 @@ export const serviceTypeTourUnderLoad: Sequence = {
   why: 'API: spec.type is mutable, and each type has the frontends of the one before (ClusterIP, NodePort, LoadBalancer)',
   tags: ['load', 'node-port', 'load-balancer'],
   needs: ['load', 'sendFromOutside'],
-  async run(play) {
-    const { cast } = play;
-    const service = cast.service();
-    await play.begin({ services: [service], endpoints: cast.endpoints(service, 'near', 'far') });
+  async run(context) {
+    const { objects } = context;
+    const service = objects.service();
+    await context.begin({ services: [service], endpoints: objects.endpoints(service, 'near', 'far') });
     const inside = podToClusterIp(service);
-    await underLoad(play, { id: 'tour', during: 'while the type changes', calls: [inside] }, async () => {
+    await underLoad(context, { id: 'tour', during: 'while the type changes', calls: [inside] }, async () => {
       for (const [index, type] of tour.entries()) {
-        await play.put({ services: [cast.service({ type })] });
+        await context.put({ services: [objects.service({ type })] });
         const isThere = { nodePort: type !== 'ClusterIP', loadBalancerIP: type === 'LoadBalancer' };
-        await play.see(
-          { id: `stop ${index + 1}, ${type}/clusterIP`, call: inside, expect: cast.forward(['near', 'far']) },
+        await context.see(
+          { id: `stop ${index + 1}, ${type}/clusterIP`, call: inside, expect: objects.forward(['near', 'far']) },
           ...(['nodePort', 'loadBalancerIP'] as const).map((by) => ({
             id: `stop ${index + 1}, ${type}/${by}`,
             call: { service, by, from: 'outside' } as const,
-            expect: isThere[by] ? cast.forward(['near', 'far'], 'masqueraded') : ({ kind: 'pass' } as const),
+            expect: isThere[by] ? objects.forward(['near', 'far'], 'masqueraded') : ({ kind: 'pass' } as const),
           })),
         );
       }

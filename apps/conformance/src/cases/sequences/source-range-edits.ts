@@ -1,5 +1,5 @@
 import type { Expectation } from '@switchyard/scenarios';
-import { outsideToNodePort, podToClusterIp } from './support/cast.ts';
+import { outsideToNodePort, podToClusterIp } from './support/object-factory.ts';
 import { exchange, hold, release } from './support/held.ts';
 import { underLoad } from './support/load.ts';
 import type { Sequence } from './support/sequence.ts';
@@ -14,15 +14,15 @@ export const sourceRangeEdits: Sequence = {
   why: 'API: loadBalancerSourceRanges; kube-proxy facts 21 (NodePorts stay open), 53 and 54 (established connections go on)',
   tags: ['source-ranges', 'load', 'load-balancer', 'node-port'],
   needs: ['load', 'holdConnections', 'sendFromOutside'],
-  async run(play) {
-    const { cast } = play;
+  async run(context) {
+    const { objects } = context;
     const ranges = (loadBalancerSourceRanges: readonly string[]) =>
-      cast.service({ type: 'LoadBalancer', loadBalancerSourceRanges });
+      objects.service({ type: 'LoadBalancer', loadBalancerSourceRanges });
     const service = ranges([client]);
-    await play.begin({ services: [service], endpoints: cast.endpoints(service, 'near', 'far') });
+    await context.begin({ services: [service], endpoints: objects.endpoints(service, 'near', 'far') });
     const call = { service, by: 'loadBalancerIP', from: 'outside' } as const;
-    const held = [await hold(play, call)];
-    const all = cast.forward(['near', 'far'], 'masqueraded');
+    const held = [await hold(context, call)];
+    const all = objects.forward(['near', 'far'], 'masqueraded');
     const edits: readonly (readonly [string, readonly string[], Expectation])[] = [
       ['another host besides', [client, stranger], all],
       ['no ranges', [], all],
@@ -30,11 +30,11 @@ export const sourceRangeEdits: Sequence = {
       ['the client alone', [client], all],
     ];
     const calls = [outsideToNodePort(service), podToClusterIp(service)] as const;
-    await underLoad(play, { id: 'unguarded', during: 'while source ranges are edited', calls }, async () => {
+    await underLoad(context, { id: 'unguarded', during: 'while source ranges are edited', calls }, async () => {
       for (const [name, given, expect] of edits) {
-        await play.put({ services: [ranges(given)] });
-        await play.see({ id: name, call, expect });
-        await exchange(play, name, held);
+        await context.put({ services: [ranges(given)] });
+        await context.see({ id: name, call, expect });
+        await exchange(context, name, held);
       }
     });
     await release(held);

@@ -1,4 +1,4 @@
-import { outsideToNodePort, podToClusterIp } from './support/cast.ts';
+import { outsideToNodePort, podToClusterIp } from './support/object-factory.ts';
 import { seeMoved } from './support/moved.ts';
 import type { Sequence } from './support/sequence.ts';
 
@@ -9,30 +9,34 @@ export const staleAfterRestart: Sequence = {
   why: 'discovery.k8s.io/v1 EndpointSlice: removals are what a dead kube-proxy loses requests by, until it is back (155 to 182 of 250); UDP flows to them too (kube-proxy-facts A1 row 32)',
   tags: ['restart', 'udp', 'node-port'],
   needs: ['controlProxy', 'sendFromOutside'],
-  async run(play) {
-    const { cast } = play;
-    const web = cast.service({ number: 1, type: 'NodePort' });
-    const last = cast.service({ number: 2 });
-    const dns = cast.service({ number: 3, protocol: 'UDP', type: 'NodePort' });
+  async run(context) {
+    const { objects } = context;
+    const web = objects.service({ number: 1, type: 'NodePort' });
+    const last = objects.service({ number: 2 });
+    const dns = objects.service({ number: 3, protocol: 'UDP', type: 'NodePort' });
     const resolver = { service: dns, by: 'clusterIP', from: 'pod', sourcePort: 9101 } as const;
-    await play.begin({
+    await context.begin({
       services: [web, last, dns],
       endpoints: [
-        ...cast.endpoints(web, 'near', 'far'),
-        ...cast.endpoints(last, 'near'),
-        ...cast.endpoints(dns, 'near'),
+        ...objects.endpoints(web, 'near', 'far'),
+        ...objects.endpoints(last, 'near'),
+        ...objects.endpoints(dns, 'near'),
       ],
     });
-    await play.see({ id: 'before/a UDP client that keeps its port', call: resolver, expect: cast.forward(['near']) });
-    await play.proxy.kill();
-    await play.write({ endpoints: [...cast.endpoints(web, 'far'), ...cast.endpoints(dns, 'far')] });
-    await play.see({ id: 'dead/the endpoint is still asked', call: resolver, expect: cast.forward(['near']) });
-    await play.startProxy();
-    await play.see(
-      { id: 'back/NodePort', call: outsideToNodePort(web), expect: cast.forward(['far'], 'masqueraded') },
-      { id: 'back/cluster IP', call: podToClusterIp(web), expect: cast.forward(['far']) },
+    await context.see({
+      id: 'before/a UDP client that keeps its port',
+      call: resolver,
+      expect: objects.forward(['near']),
+    });
+    await context.proxy.kill();
+    await context.write({ endpoints: [...objects.endpoints(web, 'far'), ...objects.endpoints(dns, 'far')] });
+    await context.see({ id: 'dead/the endpoint is still asked', call: resolver, expect: objects.forward(['near']) });
+    await context.startProxy();
+    await context.see(
+      { id: 'back/NodePort', call: outsideToNodePort(web), expect: objects.forward(['far'], 'masqueraded') },
+      { id: 'back/cluster IP', call: podToClusterIp(web), expect: objects.forward(['far']) },
       { id: 'back/a Service without endpoints', call: podToClusterIp(last), expect: { kind: 'reject' } },
     );
-    await seeMoved(play, { id: 'back/the UDP client', call: resolver, to: 'far' });
+    await seeMoved(context, { id: 'back/the UDP client', call: resolver, to: 'far' });
   },
 };

@@ -1,8 +1,8 @@
 import type { Expectation, ScenarioEndpoint, ScenarioService } from '@switchyard/scenarios';
-import { type Cast, type Condition, outsideToNodePort, podToClusterIp } from './support/cast.ts';
+import { type ObjectFactory, type Condition, outsideToNodePort, podToClusterIp } from './support/object-factory.ts';
 import { exchange, type Held, hold, release } from './support/held.ts';
 import { underLoad } from './support/load.ts';
-import type { Play } from './support/play.ts';
+import type { SequenceContext } from './support/sequence-context.ts';
 import type { Sequence } from './support/sequence.ts';
 
 /** Conditions of the pod on this node and of the pod on another node; undefined: no such pod. */
@@ -51,7 +51,7 @@ export const terminatingOneByOne: Sequence = {
   why,
   tags: ['terminating', 'load', 'node-port', 'hold-open'],
   needs: ['load', 'holdConnections', 'sendFromOutside'],
-  run: (play) => run(play, oneByOne),
+  run: (context) => run(context, oneByOne),
 };
 
 /** All pods of a Service end at once, and come back. */
@@ -61,22 +61,22 @@ export const terminatingTogether: Sequence = {
   why,
   tags: ['terminating', 'load', 'node-port', 'hold-open'],
   needs: ['load', 'holdConnections', 'sendFromOutside'],
-  run: (play) => run(play, together),
+  run: (context) => run(context, together),
 };
 
-async function run(play: Play, moments: readonly Moment[]): Promise<void> {
-  const { cast } = play;
-  const service = cast.service({ type: 'NodePort', externalTrafficPolicy: 'Local' });
+async function run(context: SequenceContext, moments: readonly Moment[]): Promise<void> {
+  const { objects } = context;
+  const service = objects.service({ type: 'NodePort', externalTrafficPolicy: 'Local' });
   const [first] = moments;
   if (first === undefined) return;
-  await play.begin({ services: [service], endpoints: endpointsAt(cast, service, first) });
-  const held = [await hold(play, podToClusterIp(service)), await hold(play, outsideToNodePort(service))];
+  await context.begin({ services: [service], endpoints: endpointsAt(objects, service, first) });
+  const held = [await hold(context, podToClusterIp(service)), await hold(context, outsideToNodePort(service))];
   const reached = moments.filter(({ inside }) => inside.length > 0);
-  await underLoad(play, { id: 'ending', during: 'while endpoints end', calls: [podToClusterIp(service)] }, () =>
-    visit(play, { service, held, name: 'ending', moments: reached }),
+  await underLoad(context, { id: 'ending', during: 'while endpoints end', calls: [podToClusterIp(service)] }, () =>
+    visit(context, { service, held, name: 'ending', moments: reached }),
   );
-  await visit(play, { service, held, name: 'ending', moments: moments.slice(reached.length) });
-  await visit(play, { service, held, name: 'coming back', moments: moments.toReversed().slice(1) });
+  await visit(context, { service, held, name: 'ending', moments: moments.slice(reached.length) });
+  await visit(context, { service, held, name: 'coming back', moments: moments.toReversed().slice(1) });
   await release(held);
 }
 
@@ -87,31 +87,31 @@ interface Visit {
   readonly moments: readonly Moment[];
 }
 
-async function visit(play: Play, { service, held, name, moments }: Visit): Promise<void> {
+async function visit(context: SequenceContext, { service, held, name, moments }: Visit): Promise<void> {
   for (const moment of moments) {
     const id = `${name}, ${momentText(moment)}`;
-    await play.put({ endpoints: endpointsAt(play.cast, service, moment) });
-    await play.see(
-      { id: `${id}/pod by clusterIP`, call: podToClusterIp(service), expect: insideOf(play.cast, moment) },
-      { id: `${id}/outside by nodePort`, call: outsideToNodePort(service), expect: localOf(play.cast, moment) },
+    await context.put({ endpoints: endpointsAt(context.objects, service, moment) });
+    await context.see(
+      { id: `${id}/pod by clusterIP`, call: podToClusterIp(service), expect: insideOf(context.objects, moment) },
+      { id: `${id}/outside by nodePort`, call: outsideToNodePort(service), expect: localOf(context.objects, moment) },
     );
-    await exchange(play, id, held);
+    await exchange(context, id, held);
   }
 }
 
-function insideOf(cast: Cast, { inside }: Moment): Expectation {
-  return inside.length > 0 ? cast.forward(inside) : { kind: 'reject' };
+function insideOf(objects: ObjectFactory, { inside }: Moment): Expectation {
+  return inside.length > 0 ? objects.forward(inside) : { kind: 'reject' };
 }
 
-function localOf(cast: Cast, { local, isElsewhere }: Moment): Expectation {
-  if (local.length > 0) return cast.forward(local);
+function localOf(objects: ObjectFactory, { local, isElsewhere }: Moment): Expectation {
+  if (local.length > 0) return objects.forward(local);
   return { kind: isElsewhere ? 'drop' : 'reject' };
 }
 
-function endpointsAt(cast: Cast, service: ScenarioService, moment: Moment): readonly ScenarioEndpoint[] {
+function endpointsAt(objects: ObjectFactory, service: ScenarioService, moment: Moment): readonly ScenarioEndpoint[] {
   return (['near', 'far'] as const).flatMap((pod) => {
     const condition = moment[pod];
-    return condition === undefined ? [] : [cast.endpoint(service, pod, condition)];
+    return condition === undefined ? [] : [objects.endpoint(service, pod, condition)];
   });
 }
 

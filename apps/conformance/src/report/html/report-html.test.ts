@@ -15,7 +15,7 @@ const everything = aReport(
     cases: [
       aCase({ checks: [aCheck(), aFailedCheck({ id: 'node/udp' })] }),
       anError('sequence/agent-down/ipv4', 'the API server ended'),
-      aSkip('scenario/sctp/ipv4', 'the bed has no SCTP'),
+      aSkip('scenario/sctp/ipv4', 'the environment has no SCTP'),
       aCase({ id: 'rollout/deployment/Local/ipv4', rollouts: [aRollout()] }),
       aCase({ id: 'matrix/nodePort/Local/ready-remote-only/ipv4', tags: ['matrix'] }),
     ],
@@ -88,7 +88,7 @@ describe('the page of a report', () => {
   });
 
   test('skips by reason, rolling updates drawn', () => {
-    expect(page).toContain('<td class="number">1</td><td>the bed has no SCTP');
+    expect(page).toContain('<td class="number">1</td><td>the environment has no SCTP');
     expect(page).toContain('aria-label="Timeline: Deployment behind externalTrafficPolicy: Local"');
   });
 

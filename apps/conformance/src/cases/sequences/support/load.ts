@@ -1,8 +1,8 @@
 import { HostError, millis } from '@switchyard/core';
 import type { LoadResult, LoadRun } from '@switchyard/lab';
 import { flowText } from '@switchyard/scenarios';
-import { type Call, callName } from './cast.ts';
-import type { Play } from './play.ts';
+import { type Call, callName } from './object-factory.ts';
+import type { SequenceContext } from './sequence-context.ts';
 
 /** The only accepted result of a load. */
 export const nothingLost = 'no request lost';
@@ -31,33 +31,37 @@ const patience = 10_000;
 const afterwards = 100;
 
 /** Does something while new connections are made at a steady rate, and records a check for each call that none was lost. */
-export async function underLoad<T>(play: Play, { id, during, calls }: LoadSpec, work: () => Promise<T>): Promise<T> {
+export async function underLoad<T>(
+  context: SequenceContext,
+  { id, during, calls }: LoadSpec,
+  work: () => Promise<T>,
+): Promise<T> {
   await using runs = new AsyncDisposableStack();
   const loads: { readonly call: Call; readonly run: LoadRun }[] = [];
   for (const call of calls) {
-    const run = runs.use((await play.dial(call)).load({ rate, timeout, duration: longest }));
+    const run = runs.use((await context.connectorFor(call)).load({ rate, timeout, duration: longest }));
     loads.push({ call, run });
   }
-  await Promise.all(loads.map(({ run }) => hasBegun(play, run)));
+  await Promise.all(loads.map(({ run }) => hasBegun(context, run)));
   const result = await work();
-  await play.sleep(afterwards);
+  await context.sleep(afterwards);
   const all = await Promise.all(loads.map(({ run }) => run.stop()));
   for (const [index, { call }] of loads.entries()) {
-    const what = `${rate} requests/s, ${flowText(play.flowAt(call, { kind: 'pass' }).flow)}, ${during}`;
+    const what = `${rate} requests/s, ${flowText(context.flowAt(call, { kind: 'pass' }).flow)}, ${during}`;
     const { observed, because } = lossText(all[index] ?? []);
-    play.record.check({ id: `${id}/${callName(call)}`, what, expected: nothingLost, observed, because });
+    context.record.check({ id: `${id}/${callName(call)}`, what, expected: nothingLost, observed, because });
   }
   return result;
 }
 
 /** Waits for the first result, of any outcome: from then on the schedule runs. */
-async function hasBegun(play: Play, run: LoadRun): Promise<void> {
+async function hasBegun(context: SequenceContext, run: LoadRun): Promise<void> {
   const done = new AbortController();
   const first = async (): Promise<void> => {
     for await (const _ of run) return;
   };
   const late = async (): Promise<never> => {
-    await play.clock.sleep(millis(patience), AbortSignal.any([play.signal, done.signal]));
+    await context.clock.sleep(millis(patience), AbortSignal.any([context.signal, done.signal]));
     throw new HostError('sequence.load', `the load generator sent nothing for ${patience} ms; see ${run.logFile}`);
   };
   try {

@@ -1,7 +1,7 @@
 import { compareIps } from '@switchyard/core';
 import { observationText, type ScenarioFlow } from '@switchyard/scenarios';
 import { countText, type ErrorLimits, probeFlow, seenText } from '../../../engine/probe-flow.ts';
-import type { Dial, Seen } from '../../../model/bed.ts';
+import type { FlowConnector, Seen } from '../../../model/test-environment.ts';
 
 /** Result of some attempts, in words that are equal for equal outcomes. */
 export interface Look {
@@ -12,12 +12,12 @@ export interface Look {
 /** Makes attempts until it is clear whether exactly the expected thing happens, or cannot become so: then it says why. */
 export async function lookAt(
   flow: ScenarioFlow,
-  dial: Pick<Dial, 'attempts'>,
+  connector: Pick<FlowConnector, 'attempts'>,
   limits?: ErrorLimits,
 ): Promise<Look | { readonly inconclusive: string }> {
   const all: Seen[] = [];
   const attempts = async (count: number): Promise<readonly Seen[]> => {
-    const more = await dial.attempts(count);
+    const more = await connector.attempts(count);
     all.push(...more);
     return more;
   };

@@ -1,10 +1,10 @@
 import { millis } from '@switchyard/core';
 import { flowText } from '@switchyard/scenarios';
-import type { Dial, Seen } from '../../../model/bed.ts';
+import type { FlowConnector, Seen } from '../../../model/test-environment.ts';
 import type { PodName } from '../../sequence-pods.ts';
-import type { Call } from './cast.ts';
+import type { Call } from './object-factory.ts';
 import { answerAtPace, countText, limitedText, mostPaced, seenText } from '../../../engine/probe-flow.ts';
-import type { Play } from './play.ts';
+import type { SequenceContext } from './sequence-context.ts';
 
 /** A client that keeps its port, and the endpoint that it must reach. */
 export interface Move {
@@ -13,7 +13,7 @@ export interface Move {
   /** `refused`: no endpoint is left, and the client gets an error. */
   readonly to: PodName | 'refused';
   /** Who sends; undefined: a socket of its own for each datagram, from the same port. */
-  readonly client?: Pick<Dial, 'attempts'>;
+  readonly client?: Pick<FlowConnector, 'attempts'>;
 }
 
 /**
@@ -32,40 +32,44 @@ const moreRefused = 1;
  * Checks that clients reach their new endpoint and keep it. A proxy finds and removes conntrack entries a moment after a change, so a
  * wrong answer only counts when it persists. Clients run side by side, with a check for each.
  */
-export async function seeMoved(play: Play, ...moves: readonly Move[]): Promise<void> {
-  const answers = await Promise.all(moves.map((move) => untilMoved(play, move)));
+export async function seeMoved(context: SequenceContext, ...moves: readonly Move[]): Promise<void> {
+  const answers = await Promise.all(moves.map((move) => untilMoved(context, move)));
   for (const [index, { id, call, to }] of moves.entries()) {
     const seen = answers[index] ?? [];
-    const what = `${flowText(play.flowAt(call, { kind: 'pass' }).flow)}, of a client that keeps its port`;
+    const what = `${flowText(context.flowAt(call, { kind: 'pass' }).flow)}, of a client that keeps its port`;
     if (seen.length === 0) {
-      play.record.inconclusive({ id, what, because: limitedText(mostPaced) });
+      context.record.inconclusive({ id, what, because: limitedText(mostPaced) });
       continue;
     }
     const observed = [...new Set(seen.map(whoText))].toSorted().join(' and ');
-    play.record.check({ id, what, expected: wantedOf(play, to), observed, because: [countText(seen)] });
+    context.record.check({ id, what, expected: wantedOf(context, to), observed, because: [countText(seen)] });
   }
 }
 
 /** All answers. Empty: undecided, because the node held its refusals back. */
-async function untilMoved(play: Play, { call, to, client }: Move): Promise<readonly Seen[]> {
-  const dial = client ?? (await play.dial(call));
-  if (to === 'refused') return untilRefused(play, call, dial);
-  const wanted = wantedOf(play, to);
-  const until = play.clock.monotonic() + patience;
-  let seen = await dial.attempts(1);
-  while (seen.some((one) => whoText(one) !== wanted) && play.clock.monotonic() < until) {
-    await play.clock.sleep(interval, play.signal);
-    seen = await dial.attempts(1);
+async function untilMoved(context: SequenceContext, { call, to, client }: Move): Promise<readonly Seen[]> {
+  const connector = client ?? (await context.connectorFor(call));
+  if (to === 'refused') return untilRefused(context, call, connector);
+  const wanted = wantedOf(context, to);
+  const until = context.clock.monotonic() + patience;
+  let seen = await connector.attempts(1);
+  while (seen.some((one) => whoText(one) !== wanted) && context.clock.monotonic() < until) {
+    await context.clock.sleep(interval, context.signal);
+    seen = await connector.attempts(1);
   }
-  return [...seen, ...(await dial.attempts(more))];
+  return [...seen, ...(await connector.attempts(more))];
 }
 
-async function untilRefused(play: Play, call: Call, dial: Pick<Dial, 'attempts'>): Promise<readonly Seen[]> {
-  const limits = play.limitsFor(call);
-  const ask = (): Promise<Seen | undefined> => answerAtPace((count) => dial.attempts(count), limits);
-  const until = play.clock.monotonic() + patience;
+async function untilRefused(
+  context: SequenceContext,
+  call: Call,
+  connector: Pick<FlowConnector, 'attempts'>,
+): Promise<readonly Seen[]> {
+  const limits = context.limitsFor(call);
+  const ask = (): Promise<Seen | undefined> => answerAtPace((count) => connector.attempts(count), limits);
+  const until = context.clock.monotonic() + patience;
   let seen = await ask();
-  while (seen !== undefined && seen.kind !== 'refused' && play.clock.monotonic() < until) seen = await ask();
+  while (seen !== undefined && seen.kind !== 'refused' && context.clock.monotonic() < until) seen = await ask();
   if (seen === undefined) return [];
   const all = [seen];
   for (let left = moreRefused; left > 0; left--) {
@@ -76,8 +80,8 @@ async function untilRefused(play: Play, call: Call, dial: Pick<Dial, 'attempts'>
   return all;
 }
 
-function wantedOf(play: Play, to: Move['to']): string {
-  return to === 'refused' ? to : play.cast.pod(to);
+function wantedOf(context: SequenceContext, to: Move['to']): string {
+  return to === 'refused' ? to : context.objects.pod(to);
 }
 
 function whoText(seen: Seen): string {

@@ -1,6 +1,6 @@
 import { type Clock, type IpFamily, ipFamilies } from '@switchyard/core';
 import type { Ability, CatalogueOptions, SequenceCase } from '../../../model/case.ts';
-import { Play } from './play.ts';
+import { SequenceContext } from './sequence-context.ts';
 
 /** A sequence as its file writes it: one for all families and dataplanes. */
 export interface Sequence {
@@ -13,7 +13,7 @@ export interface Sequence {
   readonly needs: readonly Ability[];
   /** `each`: once per family. `dual`: once, in a cluster with both. Default `each`. */
   readonly families?: 'each' | 'dual';
-  run(play: Play): Promise<void>;
+  run(context: SequenceContext): Promise<void>;
 }
 
 /** The cases that a sequence is. */
@@ -35,9 +35,9 @@ export function casesOf(
       families: isDualStack ? 'dual' : ipFamily,
       needs,
       notFor: undefined,
-      run: (bed, record, signal) => {
+      run: (environment, record, signal) => {
         const about = { id, title, why, ipFamily, isDualStack, dataplane };
-        return sequence.run(new Play({ about, bed, record, clock, signal }));
+        return sequence.run(new SequenceContext({ about, environment, record, clock, signal }));
       },
     };
   };

@@ -1,10 +1,10 @@
 import { InvariantError } from '@switchyard/core';
-import type { AskingSocket, Dial, Seen } from '../../../model/bed.ts';
-import type { Call } from './cast.ts';
-import type { Play } from './play.ts';
+import type { AskingSocket, FlowConnector, Seen } from '../../../model/test-environment.ts';
+import type { Call } from './object-factory.ts';
+import type { SequenceContext } from './sequence-context.ts';
 
 /** A client with one UDP socket, which it replaces, from the same port, when that is no good any more: as resolvers do. */
-export interface UdpClient extends Pick<Dial, 'attempts'> {
+export interface UdpClient extends Pick<FlowConnector, 'attempts'> {
   close(): Promise<void>;
 }
 
@@ -12,12 +12,12 @@ export interface UdpClient extends Pick<Dial, 'attempts'> {
 export type UdpSocketKind = 'connected' | 'unconnected';
 
 /** Opens the socket of a client by a call that names a source port. */
-export async function openUdpClient(play: Play, call: Call, kind: UdpSocketKind): Promise<UdpClient> {
-  const dial = await play.dial(call);
+export async function openUdpClient(context: SequenceContext, call: Call, kind: UdpSocketKind): Promise<UdpClient> {
+  const connector = await context.connectorFor(call);
   const open = async (): Promise<AskingSocket> => {
-    const opened = dial[kind]?.();
+    const opened = connector[kind]?.();
     if (opened !== undefined) return opened;
-    throw new InvariantError('the bed says that it can hold sockets, and has no way to');
+    throw new InvariantError('the environment says that it can hold sockets, and has no way to');
   };
   let socket = await open();
   const ask = async (): Promise<Seen> => {

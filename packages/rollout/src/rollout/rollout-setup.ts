@@ -1,7 +1,7 @@
 import type { LabProcess } from '@switchyard/lab';
 import type { RunSettings, SyncMoment } from '../run-record.ts';
-import type { LoadBalancer } from '../stage/load-balancer.ts';
-import type { Stage } from '../stage/stage.ts';
+import type { LoadBalancer } from '../experiment/load-balancer.ts';
+import type { Experiment } from '../experiment/experiment.ts';
 
 /** The Service proxies of all nodes. */
 export interface Proxies {
@@ -12,8 +12,8 @@ export interface Proxies {
 }
 
 /** Everything that takes part in a rollout. */
-export interface Scene {
-  readonly stage: Stage;
+export interface RolloutSetup {
+  readonly experiment: Experiment;
   readonly proxies: Proxies;
   /** Undefined: no requests go through one. */
   readonly loadBalancer: LoadBalancer | undefined;
@@ -21,6 +21,6 @@ export interface Scene {
 }
 
 /** The programs whose end is the experiment's end. */
-export function programsOf({ proxies, loadBalancer }: Scene): readonly LabProcess[] {
+export function programsOf({ proxies, loadBalancer }: RolloutSetup): readonly LabProcess[] {
   return [...proxies.programs, ...(loadBalancer === undefined ? [] : [loadBalancer.program])];
 }

@@ -8,7 +8,7 @@ import { readLoadBalancer, readLogFile } from '../rollout/read-logs.ts';
 import type { LoadBalancerMoment, RunSettings } from '../run-record.ts';
 import { awaitCondition } from './await-condition.ts';
 import { programPath } from './programs.ts';
-import type { Stage } from './stage.ts';
+import type { Experiment } from './experiment.ts';
 
 /** Which Service, as the API names it. */
 export interface ServiceName {
@@ -46,10 +46,10 @@ export function settingArgs({ healthCheck, fastDrain }: LoadBalancerSettings): r
 
 /** Starts the controller with these flags, and follows its event log. */
 export function runLoadBalancer(
-  stage: Stage,
+  experiment: Experiment,
   options: { readonly args: readonly string[]; readonly env: Readonly<Record<string, string>> },
 ): LoadBalancer {
-  const { lab, api, cluster } = stage;
+  const { lab, api, cluster } = experiment;
   const startedAt = systemClock.now();
   const eventLog = join(lab.folder, `load-balancer-${Math.round(startedAt)}.jsonl`);
   writeFileSync(eventLog, '');

@@ -3,7 +3,7 @@ import type { ObjectClient } from '@switchyard/core/kubernetes';
 import { type Lab, type LabCluster, startCluster, type WorkloadEvent } from '@switchyard/lab';
 
 /** Environment of an experiment: a lab of two nodes with an API server and controllers. Several rollouts may run on it, one after the other. */
-export interface Stage {
+export interface Experiment {
   readonly lab: Lab;
   readonly api: ObjectClient;
   readonly cluster: LabCluster;
@@ -11,11 +11,11 @@ export interface Stage {
   readonly workloadEvents: readonly WorkloadEvent[];
 }
 
-/** A stage with a lab of its own. */
-export interface OwnedStage extends Stage, AsyncDisposable {}
+/** An experiment with a lab of its own. */
+export interface OwnedExperiment extends Experiment, AsyncDisposable {}
 
-/** How to set the stage. */
-export interface StageOptions {
+/** Settings of an experiment. */
+export interface ExperimentOptions {
   /** Name of the lab. */
   readonly name: string;
   /** Factor of all durations of pods; 1 is real time. */
@@ -25,7 +25,7 @@ export interface StageOptions {
 }
 
 /** Builds a lab of two nodes with an API server and controllers, without agents and load balancer. */
-export async function setStage(options: StageOptions, signal: AbortSignal): Promise<OwnedStage> {
+export async function createExperiment(options: ExperimentOptions, signal: AbortSignal): Promise<OwnedExperiment> {
   const workloadEvents: WorkloadEvent[] = [];
   const cluster = await startCluster(
     {

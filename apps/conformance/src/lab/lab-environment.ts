@@ -10,20 +10,20 @@ import {
 import { nodeAddresses, type Scenario, type ScenarioAgent, type ScenarioFlow } from '@switchyard/scenarios';
 import { familiesOfCell } from '../cases/families-of-cell.ts';
 import { flowsOf } from '../cases/scenario-parts.ts';
-import type { Bed, Dial, ScenarioMoment } from '../model/bed.ts';
+import type { TestEnvironment, FlowConnector, ScenarioMoment } from '../model/test-environment.ts';
 import { traceFlow } from '../trace/trace-flow.ts';
 import type { Ability, ConformanceCase, FamilyCell } from '../model/case.ts';
 import { healthPortOf, healthSeen } from './answers.ts';
-import { type Cast, castOf, type Player } from './cast.ts';
+import { type LabFixtures, fixturesFor, type EndpointFixture } from './fixtures.ts';
 import { ClusterFeed } from './cluster-feed.ts';
-import { dialInLab } from './lab-dial.ts';
+import { connectInLab } from './lab-connector.ts';
 import { LabProxy } from './lab-proxy.ts';
 import { Marker, markerPort } from './marker.ts';
 import type { ProxyProgram } from './proxy-program.ts';
-import { Stage } from './stage.ts';
+import { LabHosts } from './lab-hosts.ts';
 
 /** Settings of a lab environment. */
-export interface LabBedOptions {
+export interface LabEnvironmentOptions {
   /** Name of the lab: [a-z0-9]{1,8}, unique on this machine. */
   readonly name: string;
   readonly cell: FamilyCell;
@@ -52,7 +52,7 @@ const abilities: readonly Ability[] = [
 ];
 
 /** Endpoint behind the marker. */
-const markerPlayer: Player = {
+const markerFixture: EndpointFixture = {
   name: 'marker',
   node: 'node2',
   addresses: { IPv4: parseIp('10.244.2.251'), IPv6: parseIp('fd00:10:244:2::251') },
@@ -64,7 +64,10 @@ const markerPlayer: Player = {
  * Builds a lab with an API server and controllers, the endpoints and senders that the cases need, and no proxy yet: `reset` starts
  * it. What was built is taken down again when a step fails or `signal` aborts; later `signal` has no effect.
  */
-export async function openLabBed(options: LabBedOptions, signal: AbortSignal): Promise<Bed> {
+export async function openLabEnvironment(
+  options: LabEnvironmentOptions,
+  signal: AbortSignal,
+): Promise<TestEnvironment> {
   const families = familiesOfCell(options.cell);
   const { onProgress } = options;
   await using stack = new AsyncDisposableStack();
@@ -82,41 +85,44 @@ export async function openLabBed(options: LabBedOptions, signal: AbortSignal): P
     ),
   );
   const { lab } = cluster;
-  const cast = castWithMarker(castOf(options.cases, families), families);
-  const stage = await Stage.build(lab, cast, signal);
-  onProgress?.(`${cast.players.length} endpoints answer`);
-  const bed = new LabBed({ options, families, cluster, stage });
-  stack.use(bed.proxy);
-  return Object.assign(bed, { owned: stack.move() });
+  const fixtures = withMarker(fixturesFor(options.cases, families), families);
+  const hosts = await LabHosts.build(lab, fixtures, signal);
+  onProgress?.(`${fixtures.endpoints.length} endpoints answer`);
+  const environment = new LabEnvironment({ options, families, cluster, hosts });
+  stack.use(environment.proxy);
+  return Object.assign(environment, { owned: stack.move() });
 }
 
-function castWithMarker(cast: Cast, families: readonly IpFamily[]): Cast {
-  const addresses = Object.fromEntries(families.map((family) => [family, markerPlayer.addresses[family]]));
-  return { ...cast, players: [...cast.players, { ...markerPlayer, addresses: addresses as Player['addresses'] }] };
+function withMarker(fixtures: LabFixtures, families: readonly IpFamily[]): LabFixtures {
+  const addresses = Object.fromEntries(families.map((family) => [family, markerFixture.addresses[family]]));
+  return {
+    ...fixtures,
+    endpoints: [...fixtures.endpoints, { ...markerFixture, addresses: addresses as EndpointFixture['addresses'] }],
+  };
 }
 
 interface Parts {
-  readonly options: LabBedOptions;
+  readonly options: LabEnvironmentOptions;
   readonly families: readonly IpFamily[];
   readonly cluster: LabCluster;
-  readonly stage: Stage;
+  readonly hosts: LabHosts;
 }
 
-class LabBed implements Bed {
+class LabEnvironment implements TestEnvironment {
   readonly target = 'lab';
   readonly ipFamilies: readonly IpFamily[];
-  readonly proxyUnderTest: Bed['proxyUnderTest'];
+  readonly proxyUnderTest: TestEnvironment['proxyUnderTest'];
   readonly can: ReadonlySet<Ability> = new Set(abilities);
   readonly proxy: LabProxy;
   readonly lab: Lab;
   readonly cluster: LabCluster;
-  /** All parts in the order of construction; `openLabBed` sets it. */
+  /** All parts in the order of construction; `openLabEnvironment` sets it. */
   owned: AsyncDisposableStack | undefined;
   readonly #program: ProxyProgram;
-  readonly #stage: Stage;
+  readonly #hosts: LabHosts;
   readonly #feed: ClusterFeed;
 
-  constructor({ options, families, cluster, stage }: Parts) {
+  constructor({ options, families, cluster, hosts }: Parts) {
     const { lab } = cluster;
     const [node] = lab.nodes;
     if (node === undefined) throw new InvariantError('a lab of two nodes has none');
@@ -125,9 +131,9 @@ class LabBed implements Bed {
     this.proxyUnderTest = options.program.about;
     this.lab = lab;
     this.cluster = cluster;
-    this.#stage = stage;
+    this.#hosts = hosts;
     this.#feed = new ClusterFeed(cluster.server, families);
-    const place = { stage, feed: this.#feed, families, endpoint: markerPlayer.addresses };
+    const place = { hosts, feed: this.#feed, families, endpoint: markerFixture.addresses };
     const marker = new Marker(place);
     const proxyOn = (one: LabNode, others: readonly LabProxy[]): LabProxy =>
       new LabProxy({
@@ -176,17 +182,21 @@ class LabBed implements Bed {
     { wait }: { readonly wait: boolean },
     signal: AbortSignal,
   ): Promise<void> {
-    await this.#stage.routeFromOutside(moments.flatMap(({ scenario }) => outsideAddressesOf(scenario)));
+    await this.#hosts.routeFromOutside(moments.flatMap(({ scenario }) => outsideAddressesOf(scenario)));
     await this.#feed.put(moments, signal);
     if (wait) await this.proxy.settled(signal);
   }
 
-  async dial(_scenario: Scenario, flow: ScenarioFlow, signal: AbortSignal): Promise<Dial> {
-    return dialInLab(flow, this.#stage, signal);
+  async connectorFor(_scenario: Scenario, flow: ScenarioFlow, signal: AbortSignal): Promise<FlowConnector> {
+    return connectInLab(flow, this.#hosts, signal);
   }
 
-  async health(scenario: Scenario, check: Parameters<Bed['health']>[1], signal: AbortSignal): Promise<string> {
-    const prober = await this.#stage.proberIn(this.lab.client, signal);
+  async health(
+    scenario: Scenario,
+    check: Parameters<TestEnvironment['health']>[1],
+    signal: AbortSignal,
+  ): Promise<string> {
+    const prober = await this.#hosts.proberIn(this.lab.client, signal);
     const address = nodeAddresses[check.ipFamily]['node1'] ?? '';
     const result = await prober.probe({ protocol: 'http', address, port: healthPortOf(scenario, check.service) });
     return healthSeen(result, check);
@@ -202,11 +212,11 @@ class LabBed implements Bed {
   async trace(scenario: Scenario, flow: ScenarioFlow, signal: AbortSignal): Promise<readonly string[]> {
     const [node] = this.lab.nodes;
     if (node === undefined) return [];
-    const dial = await this.dial(scenario, flow, signal);
-    const { source } = this.#stage.senderOf(flow);
+    const connector = await this.connectorFor(scenario, flow, signal);
+    const { source } = this.#hosts.senderOf(flow);
     const { to: address, port, protocol } = flow;
     const packet = { family: ipFamilyOf(address), protocol, source: tryParseIp(source), address, port };
-    return traceFlow(node, packet, () => dial.attempts(1), signal);
+    return traceFlow(node, packet, () => connector.attempts(1), signal);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

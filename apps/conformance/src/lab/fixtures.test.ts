@@ -2,11 +2,11 @@ import { ipFamilies, parseIp } from '@switchyard/core';
 import { expect, test } from 'vitest';
 import { catalogue } from '../cases/catalogue.ts';
 import { scenarioCase, sequenceCase } from '../testing/cases.ts';
-import { castOf, needsRoute } from './cast.ts';
+import { fixturesFor, needsRoute } from './fixtures.ts';
 
 test('a case has its endpoints in every family of the lab, on the ports it uses', () => {
-  expect(castOf([scenarioCase('a')], ipFamilies)).toEqual({
-    players: [
+  expect(fixturesFor([scenarioCase('a')], ipFamilies)).toEqual({
+    endpoints: [
       {
         name: 'echo-2-5',
         node: 'node2',
@@ -20,20 +20,20 @@ test('a case has its endpoints in every family of the lab, on the ports it uses'
 });
 
 test('a program has four endpoints, with SCTP too', () => {
-  const { players } = castOf([sequenceCase('a', () => Promise.resolve())], ['IPv6']);
-  expect(players.map(({ addresses, node }) => `${addresses.IPv6} ${node}`)).toEqual([
+  const { endpoints } = fixturesFor([sequenceCase('a', () => Promise.resolve())], ['IPv6']);
+  expect(endpoints.map(({ addresses, node }) => `${addresses.IPv6} ${node}`)).toEqual([
     'fd00:10:244:1::5 node1',
     'fd00:10:244:1::6 node1',
     'fd00:10:244:2::5 node2',
     'fd00:10:244:2::6 node2',
   ]);
-  expect(players.every(({ ports, hasSctp }) => hasSctp && ports.has(8080) && ports.has(8081))).toBe(true);
+  expect(endpoints.every(({ ports, hasSctp }) => hasSctp && ports.has(8080) && ports.has(8081))).toBe(true);
 });
 
 test('all cases together have each address once', () => {
-  const { players } = castOf(catalogue({ dataplane: 'iptables', cell: 'dual' }), ipFamilies);
-  expect(new Set(players.map(({ addresses }) => addresses.IPv4)).size).toBe(players.length);
-  expect(players.length).toBeGreaterThan(40);
+  const { endpoints } = fixturesFor(catalogue({ dataplane: 'iptables', cell: 'dual' }), ipFamilies);
+  expect(new Set(endpoints.map(({ addresses }) => addresses.IPv4)).size).toBe(endpoints.length);
+  expect(endpoints.length).toBeGreaterThan(40);
 });
 
 test.each([

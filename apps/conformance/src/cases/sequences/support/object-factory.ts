@@ -49,7 +49,7 @@ export interface Call {
   readonly from: SourceClass;
   /** The client keeps its port. */
   readonly sourcePort?: number;
-  /** In a dual-stack cluster: not the family that the cast has first. */
+  /** Uses the second family of a dual-stack cluster. */
   readonly inOtherFamily?: boolean;
 }
 
@@ -91,7 +91,7 @@ function nodeOf(pod: PodName): string {
 }
 
 /** Makes what a sequence needs, in the addresses of one family. */
-export class Cast {
+export class ObjectFactory {
   readonly ipFamily: IpFamily;
   readonly dataplane: DataplaneName;
   readonly #isDualStack: boolean;
@@ -103,8 +103,8 @@ export class Cast {
   }
 
   /** The same, in the other family of a dual-stack cluster. */
-  get other(): Cast {
-    return new Cast(otherFamilyOf(this.ipFamily), this.dataplane, this.#isDualStack);
+  get other(): ObjectFactory {
+    return new ObjectFactory(otherFamilyOf(this.ipFamily), this.dataplane, this.#isDualStack);
   }
 
   address(ipv4: string): IpAddress {
@@ -202,7 +202,7 @@ export class Cast {
 
 /** A scenario without steps, whose first state is the content of the cluster. */
 export function momentScenario(
-  cast: Cast,
+  objects: ObjectFactory,
   about: { readonly id: string; readonly title: string; readonly why: string; readonly isDualStack: boolean },
   agent: ScenarioAgent,
 ): Scenario {
@@ -210,9 +210,9 @@ export function momentScenario(
     id: about.id,
     name: about.title,
     why: about.why,
-    ipFamily: cast.ipFamily,
+    ipFamily: objects.ipFamily,
     isDualStack: about.isDualStack,
-    dataplane: dataplaneNamed(cast.dataplane),
+    dataplane: dataplaneNamed(objects.dataplane),
     altitudes: { run: ['table', 'lab'], because: undefined },
     agent,
     zone: 'zone-a',

@@ -3,9 +3,9 @@ import { ipFamilies, type Random } from '@switchyard/core';
 import { newObjectClient, type ObjectClient } from '@switchyard/core/kubernetes';
 import { AddressBook } from './address-book.ts';
 import type { NodePair } from './choose-nodes.ts';
-import { ClusterBed, type ClusterBedParts } from './cluster-bed.ts';
-import type { Senders } from './cluster-dial.ts';
-import { type ClusterBedOptions, defaultImage } from './cluster-options.ts';
+import { ClusterEnvironment, type ClusterEnvironmentParts } from './cluster-environment.ts';
+import type { Senders } from './cluster-connector.ts';
+import { type ClusterEnvironmentOptions, defaultImage } from './cluster-options.ts';
 import { EchoPool } from './echo-pool.ts';
 import { Markers, markerPort } from './marker.ts';
 import { ObjectWriter } from './object-writer.ts';
@@ -23,7 +23,10 @@ const removalTimeout = 200_000;
  * Opens an environment on a cluster: a namespace of its own, probe pods on two nodes, and echo pods as cases need them. Disposal, a failed
  * start and an abort by `signal` remove everything, unless `isKept` is set. Rejects with `ConfigError` if the cluster cannot be used.
  */
-export async function openClusterBed(options: ClusterBedOptions, signal: AbortSignal): Promise<ClusterBed> {
+export async function openClusterEnvironment(
+  options: ClusterEnvironmentOptions,
+  signal: AbortSignal,
+): Promise<ClusterEnvironment> {
   const { clock, random, isKept = false, onProgress = () => undefined } = options;
   await using stack = new AsyncDisposableStack();
   const api = stack.use(apiOf(options));
@@ -53,15 +56,15 @@ export async function openClusterBed(options: ClusterBedOptions, signal: AbortSi
     onProgress,
   };
   onProgress('starting the pods');
-  const cast = await startCast(starter, nodes, signal);
-  const parts = await bedParts(options, { nodes, starter, cast }, signal);
+  const pods = await startRunPods(starter, nodes, signal);
+  const parts = await environmentParts(options, { nodes, starter, pods }, signal);
   const owned = stack.move();
-  return new ClusterBed({ ...parts, dispose: () => owned.disposeAsync() });
+  return new ClusterEnvironment({ ...parts, dispose: () => owned.disposeAsync() });
 }
 
 /** Removes the namespaces of all earlier runs, including a run in progress, and returns their names. */
 export async function cleanUpCluster(
-  options: Pick<ClusterBedOptions, 'connection' | 'clock' | 'onProgress'>,
+  options: Pick<ClusterEnvironmentOptions, 'connection' | 'clock' | 'onProgress'>,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   await using api = apiOf(options);
@@ -77,18 +80,18 @@ const advice = {
 };
 
 /** An API client whose errors advise the user. */
-export function apiOf({ connection, clock }: Pick<ClusterBedOptions, 'connection' | 'clock'>): ObjectClient {
+export function apiOf({ connection, clock }: Pick<ClusterEnvironmentOptions, 'connection' | 'clock'>): ObjectClient {
   return newObjectClient(connection, { clock, userAgent: 'switchyard-conformance', advice });
 }
 
 /** The pods that every run has. */
-interface Cast {
+interface RunPods {
   readonly senders: Senders;
   /** Answers for markers. */
   readonly marker: TrafficPod;
 }
 
-async function startCast(starter: PodStarter, { node1, node2 }: NodePair, signal: AbortSignal): Promise<Cast> {
+async function startRunPods(starter: PodStarter, { node1, node2 }: NodePair, signal: AbortSignal): Promise<RunPods> {
   const plans = [
     { name: 'client', node: node1.name, isOnHostNetwork: false },
     { name: 'node', node: node1.name, isOnHostNetwork: true },
@@ -106,13 +109,13 @@ async function startCast(starter: PodStarter, { node1, node2 }: NodePair, signal
   return { senders: { pod, node, outside }, marker };
 }
 
-async function bedParts(
-  options: ClusterBedOptions,
-  { nodes, starter, cast }: { readonly nodes: NodePair; readonly starter: PodStarter; readonly cast: Cast },
+async function environmentParts(
+  options: ClusterEnvironmentOptions,
+  { nodes, starter, pods }: { readonly nodes: NodePair; readonly starter: PodStarter; readonly pods: RunPods },
   signal: AbortSignal,
-): Promise<Omit<ClusterBedParts, 'dispose'>> {
+): Promise<Omit<ClusterEnvironmentParts, 'dispose'>> {
   const { caller, settings, clock, onProgress } = starter;
-  const { senders, marker } = cast;
+  const { senders, marker } = pods;
   const { api, namespace } = caller;
   const { run } = settings;
   const dataplane = options.dataplane ?? (await askProxyMode(caller, senders.node, signal));

@@ -1,7 +1,7 @@
 import { addressAndPort, type IpFamily, ipFamilyOf, millis, UsageError } from '@switchyard/core';
 import type { ProbeConnection, ProbeResult, TrafficProbe } from '@switchyard/lab';
 import type { ScenarioFlow } from '@switchyard/scenarios';
-import type { Dial } from '../model/bed.ts';
+import type { FlowConnector } from '../model/test-environment.ts';
 import type { AddressBook } from './address-book.ts';
 import { type EchoPool, realPort } from './echo-pool.ts';
 import { startRemoteLoad } from './remote-load.ts';
@@ -17,7 +17,7 @@ export interface Senders {
 }
 
 /** Inputs for sending flows in a cluster. */
-export interface DialPlace {
+export interface ConnectorParts {
   readonly caller: Caller;
   readonly senders: Senders;
   readonly book: AddressBook;
@@ -32,7 +32,7 @@ const awaitedTimeout = 300;
 const mostAtOnce = 60;
 
 /** A flow that is ready to be sent in a cluster. */
-export function dialInCluster(flow: ScenarioFlow, place: DialPlace, signal: AbortSignal): Dial {
+export function connectInCluster(flow: ScenarioFlow, place: ConnectorParts, signal: AbortSignal): FlowConnector {
   const { caller, book, pool } = place;
   const sender = senderOf(flow, place);
   const target = pool.podOf(flow.to) === undefined ? book.destination(flow.to, flow.port, flow.protocol) : undefined;
@@ -42,7 +42,7 @@ export function dialInCluster(flow: ScenarioFlow, place: DialPlace, signal: Abor
     flow,
     source,
     nodeAddresses: place.nodeAddresses,
-    playedBy: (pod, ipFamily) => pool.playedBy(pod, ipFamily),
+    endpointOf: (pod, ipFamily) => pool.endpointOf(pod, ipFamily),
   };
   const from = flow.sourcePort === undefined ? { isFromFreshPort: true } : { sourcePort: flow.sourcePort };
   const probe: TrafficProbe = { protocol: flow.protocol === 'UDP' ? 'udp' : 'tcp', ...to, source, ...from };
@@ -82,11 +82,11 @@ export function dialInCluster(flow: ScenarioFlow, place: DialPlace, signal: Abor
   };
 }
 
-function senderOf({ from, fromEndpoint }: ScenarioFlow, { senders, pool }: DialPlace): TrafficPod {
+function senderOf({ from, fromEndpoint }: ScenarioFlow, { senders, pool }: ConnectorParts): TrafficPod {
   if (fromEndpoint === undefined) return senders[from];
   const pod = pool.podOf(fromEndpoint);
   if (pod !== undefined) return pod;
-  throw new UsageError('cluster.dial', `no pod plays the sender ${fromEndpoint}`);
+  throw new UsageError('cluster.dial', `no pod stands for the sender ${fromEndpoint}`);
 }
 
 function sourceOf({ name, addresses }: TrafficPod, ipFamily: IpFamily): string {

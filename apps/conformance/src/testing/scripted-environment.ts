@@ -2,7 +2,14 @@ import { type IpAddress, ipFamilies, millis, type Millis, type Random } from '@s
 import { seededRandom } from '@switchyard/core/testing';
 import type { LoadOutcome, LoadResult, LoadRun, ProbeConnection } from '@switchyard/lab';
 import type { Scenario, ScenarioFlow, ScenarioHealthCheck, ScenarioState } from '@switchyard/scenarios';
-import type { Bed, Dial, FirstAnswer, ProxyControl, ScenarioMoment, Seen } from '../model/bed.ts';
+import type {
+  TestEnvironment,
+  FlowConnector,
+  FirstAnswer,
+  ProxyControl,
+  ScenarioMoment,
+  Seen,
+} from '../model/test-environment.ts';
 import type { Ability } from '../model/case.ts';
 import type { ProxyUnderTest } from '../model/report-file.ts';
 import type { LeapingClock } from './leaping-clock.ts';
@@ -20,17 +27,17 @@ const abilities: readonly Ability[] = [
 ];
 
 /** Parts of a scripted environment. */
-export interface ScriptedBedOptions {
+export interface ScriptedEnvironmentOptions {
   readonly clock: LeapingClock;
   readonly about: ProxyUnderTest;
   /** Where it differs from one that does everything right. */
   readonly proxy: Partial<ScriptedProxy>;
 }
 
-/** A bed without packets: a kernel by core's tables, and a proxy that may be wrong in one way or another. */
-export class ScriptedBed implements Bed {
+/** An environment without packets: a kernel by core's tables, and a proxy that may be wrong in one way or another. */
+export class ScriptedEnvironment implements TestEnvironment {
   readonly target = 'lab';
-  readonly ipFamilies: Bed['ipFamilies'] = ipFamilies;
+  readonly ipFamilies: TestEnvironment['ipFamilies'] = ipFamilies;
   readonly proxyUnderTest: ProxyUnderTest;
   readonly can: ReadonlySet<Ability> = new Set(abilities);
   readonly proxy: ProxyControl;
@@ -46,7 +53,7 @@ export class ScriptedBed implements Bed {
   #startedAt = millis(0);
   #starts = 1;
 
-  constructor({ clock, about, proxy }: ScriptedBedOptions) {
+  constructor({ clock, about, proxy }: ScriptedEnvironmentOptions) {
     this.#clock = clock;
     this.#script = { ...rightProxy, ...proxy };
     this.proxyUnderTest = about;
@@ -89,7 +96,7 @@ export class ScriptedBed implements Bed {
     if (wait || this.#isRunning || this.#script.followsWhileDown) this.#follow('put');
   }
 
-  async dial(_scenario: Scenario, flow: ScenarioFlow): Promise<Dial> {
+  async connectorFor(_scenario: Scenario, flow: ScenarioFlow): Promise<FlowConnector> {
     return {
       attempts: async (count) => Array.from({ length: count }, () => this.#kernel.send(flow)),
       hold: async () => {

@@ -1,39 +1,39 @@
 import { addressAndPort, ipFamilyOf, millis, UsageError } from '@switchyard/core';
 import { freshPort, type LabHost, type Prober, probeSctp, startLoad } from '@switchyard/lab';
 import { nodeAddresses, type ScenarioFlow } from '@switchyard/scenarios';
-import type { AskingSocket, Dial, Seen } from '../model/bed.ts';
+import type { AskingSocket, FlowConnector, Seen } from '../model/test-environment.ts';
 import { type AnswerContext, seenOf } from './answers.ts';
-import type { Stage } from './stage.ts';
+import type { LabHosts } from './lab-hosts.ts';
 
 /** Timeout of one attempt while waiting for an answer, in milliseconds. Short, so that attempts follow quickly. */
 const awaitedTimeout = 100;
 
 /** A flow that is ready to be sent in a lab. */
-export async function dialInLab(flow: ScenarioFlow, stage: Stage, signal: AbortSignal): Promise<Dial> {
-  const { host, source } = stage.senderOf(flow);
-  if (flow.from === 'outside') await stage.routeFromOutside([flow.to]);
-  const prober = await stage.proberIn(host, signal);
+export async function connectInLab(flow: ScenarioFlow, hosts: LabHosts, signal: AbortSignal): Promise<FlowConnector> {
+  const { host, source } = hosts.senderOf(flow);
+  if (flow.from === 'outside') await hosts.routeFromOutside([flow.to]);
+  const prober = await hosts.proberIn(host, signal);
   const family = ipFamilyOf(flow.to);
   const context: AnswerContext = {
-    addressesByEcho: stage.addressesByEcho,
+    addressesByEcho: hosts.addressesByEcho,
     isOfFamily: (address) => ipFamilyOf(address) === family,
     source,
     sender: flow.fromEndpoint,
     masqueradeAddress: nodeAddresses[family]['node1'] ?? '',
   };
-  return dialOf({ flow, host, source, prober, context, stage });
+  return connectorOf({ flow, host, source, prober, context, hosts });
 }
 
-interface DialPlace {
+interface ConnectorParts {
   readonly flow: ScenarioFlow;
   readonly host: LabHost;
   readonly source: string;
   readonly prober: Prober;
   readonly context: AnswerContext;
-  readonly stage: Stage;
+  readonly hosts: LabHosts;
 }
 
-function dialOf({ flow, host, source, prober, context, stage }: DialPlace): Dial {
+function connectorOf({ flow, host, source, prober, context, hosts }: ConnectorParts): FlowConnector {
   const request = { address: flow.to, port: flow.port, source };
   const protocol = flow.protocol === 'UDP' ? 'udp' : 'tcp';
   const attempt = async (): Promise<Seen> => {
@@ -55,7 +55,7 @@ function dialOf({ flow, host, source, prober, context, stage }: DialPlace): Dial
   return {
     attempts: async (count) => {
       if (flow.protocol === 'SCTP') {
-        const results = await stage.alone(`${host.name} ${flow.to}`, () => probeSctp(host, request, count));
+        const results = await hosts.alone(`${host.name} ${flow.to}`, () => probeSctp(host, request, count));
         return results.map((result) => seenOf(result, context));
       }
       if (flow.sourcePort === undefined) return Promise.all(Array.from({ length: count }, attempt));
@@ -77,7 +77,7 @@ function dialOf({ flow, host, source, prober, context, stage }: DialPlace): Dial
     },
     firstAnswer: async (by, { interval, timeout }) => {
       if (flow.protocol === 'SCTP') throw new UsageError('conformance.dial', 'cannot wait for an answer over SCTP');
-      const until = { by: stage.echoAt(by), interval, timeout };
+      const until = { by: hosts.echoAt(by), interval, timeout };
       const last = await prober.awaitAnswer({ protocol, ...request, timeout: awaitedTimeout }, until);
       const seen = seenOf(last.result, context);
       return { at: seen.kind === 'endpoint' && seen.address === by ? millis(last.at) : undefined, last: seen };

@@ -48,7 +48,7 @@ export interface AskingSocket {
 }
 
 /** A flow of a scenario, ready to be sent: from where, to which real address. */
-export interface Dial {
+export interface FlowConnector {
   /** Attempts side by side, each from a fresh source port, unless the flow names one: then one after the other. */
   attempts(count: number): Promise<readonly Seen[]>;
   /** Opens a TCP connection and keeps it. Needs `holdConnections`; TCP only. `connection` is undefined unless an endpoint answered. */
@@ -85,7 +85,7 @@ export interface OwnEnd {
 
 /** The proxy under test on the node under test. Needs `controlProxy`. */
 export interface ProxyControl {
-  /** How often it was started in this bed. */
+  /** How often it was started in this environment. */
   readonly starts: number;
   readonly isRunning: boolean;
   /** SIGKILL; resolves when it is gone. What it left in the kernel stays. */
@@ -111,12 +111,12 @@ export interface ProxyControl {
  * The environment of cases: a cluster whose node1 has the proxy under test, echo servers that stand for endpoints, and senders of
  * every source class. One case (or batch) at a time.
  */
-export interface Bed extends AsyncDisposable {
+export interface TestEnvironment extends AsyncDisposable {
   readonly target: Target;
   readonly ipFamilies: readonly IpFamily[];
   readonly proxyUnderTest: ProxyUnderTest;
   readonly can: ReadonlySet<Ability>;
-  /** Undefined unless the bed `can` control it. */
+  /** Undefined unless the environment `can` control it. */
   readonly proxy: ProxyControl | undefined;
   /** The lab beneath, for sequences that look at it directly; undefined on a cluster. */
   readonly lab: Lab | undefined;
@@ -136,7 +136,7 @@ export interface Bed extends AsyncDisposable {
    * `wait: false` (for a proxy that does not run) only writes.
    */
   put(moments: readonly ScenarioMoment[], options: { readonly wait: boolean }, signal: AbortSignal): Promise<void>;
-  dial(scenario: Scenario, flow: ScenarioFlow, signal: AbortSignal): Promise<Dial>;
+  connectorFor(scenario: Scenario, flow: ScenarioFlow, signal: AbortSignal): Promise<FlowConnector>;
   /**
    * How many ICMP errors the rate limits of the node under test have held back until now, of both families; undefined where the node
    * does not say. A reject that is held back looks like a drop.
@@ -146,7 +146,7 @@ export interface Bed extends AsyncDisposable {
   health(scenario: Scenario, check: ScenarioHealthCheck, signal: AbortSignal): Promise<string>;
   /**
    * Sends this flow once more with its packet followed through the kernel; one line per station (hook, rule, verdict, conntrack).
-   * One line that says why where the bed cannot.
+   * One line that says why where the environment cannot.
    */
   trace(scenario: Scenario, flow: ScenarioFlow, signal: AbortSignal): Promise<readonly string[]>;
 }

@@ -18,13 +18,13 @@ import {
   startSctpServers,
 } from '@switchyard/lab';
 import { clientPodAddresses, clientPodBridge, type ScenarioFlow, secondNodeAddresses } from '@switchyard/scenarios';
-import { type Cast, needsRoute, type Player } from './cast.ts';
+import { type LabFixtures, needsRoute, type EndpointFixture } from './fixtures.ts';
 
 /**
  * Senders and endpoints of a lab. Every address that is an endpoint of any case has an echo server on all its ports. Probers run at the
  * sources of flows: the client outside, node1, a pod of node1 that is never an endpoint, and endpoints.
  */
-export class Stage {
+export class LabHosts {
   readonly #lab: Lab;
   readonly #node1: LabNode;
   /** Addresses of each echo server by the name it gives. */
@@ -43,12 +43,12 @@ export class Stage {
   }
 
   /** Adds everything to a lab that has nothing of it yet. */
-  static async build(lab: Lab, cast: Cast, signal: AbortSignal): Promise<Stage> {
-    const stage = new Stage(lab);
-    for (const player of cast.players) await stage.#addPlayer(player, signal);
-    await stage.#addSenders(cast.ownAddresses, signal);
-    await stage.#playersAnswer(cast.players, signal);
-    return stage;
+  static async build(lab: Lab, fixtures: LabFixtures, signal: AbortSignal): Promise<LabHosts> {
+    const hosts = new LabHosts(lab);
+    for (const endpoint of fixtures.endpoints) await hosts.#addEndpoint(endpoint, signal);
+    await hosts.#addSenders(fixtures.ownAddresses, signal);
+    await hosts.#endpointsAnswer(fixtures.endpoints, signal);
+    return hosts;
   }
 
   /** The pod of node1 that is never an endpoint. */
@@ -113,16 +113,16 @@ export class Stage {
     return host;
   }
 
-  async #addPlayer(player: Player, signal: AbortSignal): Promise<void> {
+  async #addEndpoint(endpoint: EndpointFixture, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted(); // there may be fifty endpoints
-    const { name, addresses, ports } = player;
-    const node = this.#lab.nodes.find((one) => one.name === player.node);
-    if (node === undefined) throw new HostError('conformance.cast', `the lab has no ${player.node} for ${name}`);
+    const { name, addresses, ports } = endpoint;
+    const node = this.#lab.nodes.find((one) => one.name === endpoint.node);
+    if (node === undefined) throw new HostError('conformance.cast', `the lab has no ${endpoint.node} for ${name}`);
     const [first] = this.#lab.ipFamilies;
     const onNode = this.#lab.nodes.find((one) => first !== undefined && one.addresses[first] === addresses[first]);
     const host = onNode ?? (await this.#lab.addPod(node, name, addresses));
     startEchoServer(host, { pod: name, node: node.name, tcp: [...ports], udp: [...ports] });
-    if (player.hasSctp) await startSctpServers(host, name, signal);
+    if (endpoint.hasSctp) await startSctpServers(host, name, signal);
     const all = Object.values(addresses);
     this.addressesByEcho.set(name, all);
     for (const one of all) this.#hostsByAddress.set(one, host);
@@ -143,10 +143,10 @@ export class Stage {
   }
 
   /** Waits until all echo servers answer. */
-  async #playersAnswer(players: readonly Player[], signal: AbortSignal): Promise<void> {
+  async #endpointsAnswer(endpoints: readonly EndpointFixture[], signal: AbortSignal): Promise<void> {
     const prober = await this.proberIn(this.clientPod, signal);
     const until = systemClock.monotonic() + 30_000;
-    for (const { addresses, ports, name } of players) {
+    for (const { addresses, ports, name } of endpoints) {
       const [address = ''] = Object.values(addresses);
       for (const protocol of ['tcp', 'udp'] as const) {
         for (;;) {

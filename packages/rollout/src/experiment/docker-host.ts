@@ -2,7 +2,7 @@ import { dirname } from 'node:path';
 import { dockerPackages, joinDockerNetwork, startDockerEngine } from '@switchyard/lab';
 import { runLoadBalancer, settingArgs } from './load-balancer.ts';
 import type { LoadBalancerHost } from './load-balancer-host.ts';
-import type { Stage } from './stage.ts';
+import type { Experiment } from './experiment.ts';
 import { runTool } from './tools.ts';
 
 /** Name of the cluster for the controller. */
@@ -13,11 +13,11 @@ const cluster = 'lab';
  * `kind` to the lab, and builds the load balancer's image there from local layers. Needs no engine on this machine, and does not use one.
  */
 export async function startDockerHost(
-  stage: Stage,
+  experiment: Experiment,
   tell: (text: string) => void,
   signal: AbortSignal,
 ): Promise<LoadBalancerHost> {
-  const { lab } = stage;
+  const { lab } = experiment;
   const { packages, exclude } = dockerPackages;
   const excluded = exclude.map((name) => `--exclude=${name}`);
   const programs = await runTool({ tool: 'debian/fetch.ts', args: [...excluded, ...packages] }, signal);
@@ -32,7 +32,7 @@ export async function startDockerHost(
   const owned = stack.move();
   const runtime = ['--runtime=docker', `--cluster=${cluster}`];
   return {
-    start: (settings) => runLoadBalancer(stage, { args: [...runtime, ...settingArgs(settings)], env }),
+    start: (settings) => runLoadBalancer(experiment, { args: [...runtime, ...settingArgs(settings)], env }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

@@ -2,11 +2,11 @@ import type { IpFamily } from '@switchyard/core';
 import { markerRounds } from '../engine/marker-rounds.ts';
 import { endpointPods, type Scenario, type ScenarioFlow, type ScenarioHealthCheck } from '@switchyard/scenarios';
 import { healthPortOf, healthSeen } from '../lab/answers.ts';
-import type { Bed, Dial, ScenarioMoment } from '../model/bed.ts';
+import type { TestEnvironment, FlowConnector, ScenarioMoment } from '../model/test-environment.ts';
 import type { Ability, ConformanceCase } from '../model/case.ts';
 import type { ProxyUnderTest } from '../model/report-file.ts';
 import type { NodePair } from './choose-nodes.ts';
-import { dialInCluster, type DialPlace } from './cluster-dial.ts';
+import { connectInCluster, type ConnectorParts } from './cluster-connector.ts';
 import type { WantedEndpoint } from './echo-pool.ts';
 import type { Markers } from './marker.ts';
 import type { ObjectWriter } from './object-writer.ts';
@@ -15,12 +15,12 @@ import { type ClusterTraits, scenarioObstacle, stepObstacleOnCluster } from './s
 import { callPod, tryCallPod } from './traffic-caller.ts';
 
 /** Parts of a cluster environment. */
-export interface ClusterBedParts {
+export interface ClusterEnvironmentParts {
   readonly proxyUnderTest: ProxyUnderTest;
   readonly ipFamilies: readonly IpFamily[];
   readonly nodes: NodePair;
   readonly traits: ClusterTraits;
-  readonly place: DialPlace;
+  readonly place: ConnectorParts;
   readonly translation: Translation;
   readonly writer: ObjectWriter;
   readonly markers: Markers;
@@ -28,7 +28,7 @@ export interface ClusterBedParts {
 }
 
 /** The environment on an existing cluster. */
-export class ClusterBed implements Bed {
+export class ClusterEnvironment implements TestEnvironment {
   readonly target = 'cluster';
   readonly proxyUnderTest: ProxyUnderTest;
   readonly ipFamilies: readonly IpFamily[];
@@ -39,10 +39,10 @@ export class ClusterBed implements Bed {
   readonly cluster = undefined;
   /** The nodes that stand for node1, which is under test, and node2. */
   readonly nodes: NodePair;
-  readonly #parts: ClusterBedParts;
+  readonly #parts: ClusterEnvironmentParts;
   #isDisposed = false;
 
-  constructor(parts: ClusterBedParts) {
+  constructor(parts: ClusterEnvironmentParts) {
     this.#parts = parts;
     this.proxyUnderTest = parts.proxyUnderTest;
     this.ipFamilies = parts.ipFamilies;
@@ -54,7 +54,7 @@ export class ClusterBed implements Bed {
     return scenarioObstacle(one.scenario, this.#parts.traits);
   }
 
-  readonly stepObstacle: Bed['stepObstacle'] = stepObstacleOnCluster;
+  readonly stepObstacle: TestEnvironment['stepObstacle'] = stepObstacleOnCluster;
 
   async reset(_agent: unknown, signal: AbortSignal): Promise<void> {
     const { place, writer } = this.#parts;
@@ -86,8 +86,8 @@ export class ClusterBed implements Bed {
     if (wait) await this.#settled(signal);
   }
 
-  dial(_scenario: Scenario, flow: ScenarioFlow, signal: AbortSignal): Promise<Dial> {
-    return Promise.resolve(dialInCluster(flow, this.#parts.place, signal));
+  connectorFor(_scenario: Scenario, flow: ScenarioFlow, signal: AbortSignal): Promise<FlowConnector> {
+    return Promise.resolve(connectInCluster(flow, this.#parts.place, signal));
   }
 
   async health(scenario: Scenario, check: ScenarioHealthCheck, signal: AbortSignal): Promise<string> {

@@ -5,7 +5,7 @@ import { sequencePods } from '../cases/sequence-pods.ts';
 import type { ConformanceCase } from '../model/case.ts';
 
 /** A pod, or a node, that stands for an endpoint: an echo server on every port that cases need. */
-export interface Player {
+export interface EndpointFixture {
   /** Name in the answers of its echo server. */
   readonly name: string;
   /** `node1` or `node2`. */
@@ -18,8 +18,8 @@ export interface Player {
 }
 
 /** Endpoints and addresses that some cases need. */
-export interface Cast {
-  readonly players: readonly Player[];
+export interface LabFixtures {
+  readonly endpoints: readonly EndpointFixture[];
   /** Addresses of Services that node1 also has itself. */
   readonly ownAddresses: ReadonlySet<IpAddress>;
 }
@@ -34,7 +34,7 @@ interface Place {
 }
 
 /** The endpoints of all scenarios among these cases; `sequencePods` if any is written as a program. */
-export function castOf(cases: readonly ConformanceCase[], families: readonly IpFamily[]): Cast {
+export function fixturesFor(cases: readonly ConformanceCase[], families: readonly IpFamily[]): LabFixtures {
   const scenarios = cases.flatMap((one) => (one.kind === 'scenario' ? [one.scenario] : []));
   const places = new Map<string, Place>();
   const place = (key: string, node: string): Place => {
@@ -57,14 +57,14 @@ export function castOf(cases: readonly ConformanceCase[], families: readonly IpF
       at.hasSctp = true;
     }
   }
-  const players = [...places].map(([key, { node, ports, hasSctp }]) => ({
+  const endpoints = [...places].map(([key, { node, ports, hasSctp }]) => ({
     name: `echo-${key}`,
     node,
     ports,
     hasSctp,
     addresses: Object.fromEntries(families.map((family) => [family, addressOf(key, family)])),
   }));
-  return { players, ownAddresses: calledByItself(scenarios) };
+  return { endpoints, ownAddresses: calledByItself(scenarios) };
 }
 
 /** The two numbers that an address of the plan shows in both families: `1-5` of 10.244.1.5 and fd00:10:244:1::5; `n-11` of a node. */

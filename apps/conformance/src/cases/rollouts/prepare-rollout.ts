@@ -17,11 +17,11 @@ import {
   prepareLoadBalancerHost,
   profiles,
   removeApp,
-  type Scene,
+  type RolloutSetup,
   servingPods,
-  type Stage,
+  type Experiment,
 } from '@switchyard/rollout';
-import type { Bed } from '../../model/bed.ts';
+import type { TestEnvironment } from '../../model/test-environment.ts';
 import type { HoldTarget } from './hold-connections.ts';
 import type { RolloutKind } from './rollout-kind.ts';
 
@@ -33,8 +33,8 @@ export interface RolloutCase {
 }
 
 /** A deployed app and the ways to it. Disposing removes the app and stops what was started for it. */
-export interface RolloutScene extends AsyncDisposable {
-  readonly scene: Scene;
+export interface PreparedRollout extends AsyncDisposable {
+  readonly setup: RolloutSetup;
   readonly app: App;
   readonly targets: readonly LoadTarget[];
   readonly holdTargets: readonly HoldTarget[];
@@ -55,30 +55,30 @@ const echoPort = 7000;
 const profile = 'switchyard';
 
 /** Starts everything that a rollout needs, on an environment whose proxy runs on its first node. */
-export async function setScene(
+export async function prepareRollout(
   what: RolloutCase,
-  bed: Pick<Bed, 'lab' | 'cluster' | 'proxy'>,
+  environment: Pick<TestEnvironment, 'lab' | 'cluster' | 'proxy'>,
   tell: (text: string) => void,
   signal: AbortSignal,
-): Promise<RolloutScene> {
+): Promise<PreparedRollout> {
   const { kind, family } = what;
-  const { lab, cluster, proxy } = bed;
+  const { lab, cluster, proxy } = environment;
   if (lab === undefined || cluster === undefined || proxy === undefined) {
     throw new HostError('conformance.rollout', 'rollouts need a lab with its cluster and a proxy to control');
   }
   await using stack = new AsyncDisposableStack();
-  const stage = stack.use(followWorkloads(lab, cluster));
+  const experiment = stack.use(followWorkloads(lab, cluster));
   stack.use(await proxy.onOtherNodes());
   const { timeScale } = cluster;
   const settings = settingsOf(what, timeScale);
   const isLocal = kind.policy === 'Local';
   const host = isLocal
-    ? stack.use(await prepareLoadBalancerHost(stage, { runtime: 'process', tell }, signal))
+    ? stack.use(await prepareLoadBalancerHost(experiment, { runtime: 'process', tell }, signal))
     : undefined;
   const loadBalancer = host === undefined ? undefined : stack.use(host.start(settings));
-  const scene: Scene = { stage, proxies: { programs: [], syncs: () => undefined }, loadBalancer, settings };
+  const setup: RolloutSetup = { experiment, proxies: { programs: [], syncs: () => undefined }, loadBalancer, settings };
   const app = await deployApp(
-    stage,
+    experiment,
     {
       name: `${kind.workload}-${kind.policy}-${family}`.toLowerCase(),
       workload: kind.workload,
@@ -93,11 +93,11 @@ export async function setScene(
     timeScale,
     signal,
   );
-  stack.defer(() => leaveNothing(stage, app));
-  const targets = isLocal ? await localTargets(scene, app, signal) : await clusterTargets(scene, app, stack, signal);
+  stack.defer(() => leaveNothing(experiment, app));
+  const targets = isLocal ? await localTargets(setup, app, signal) : await clusterTargets(setup, app, stack, signal);
   const owned = stack.move();
   return {
-    scene,
+    setup,
     app,
     ...targets,
     explainAt: explainFrom({
@@ -109,7 +109,7 @@ export async function setScene(
   };
 }
 
-function settingsOf({ dataplane }: RolloutCase, timeScale: number): Scene['settings'] {
+function settingsOf({ dataplane }: RolloutCase, timeScale: number): RolloutSetup['settings'] {
   const ours = profiles.find(({ name }) => name === profile);
   if (ours === undefined) throw new InvariantError(`there is no health-check profile ${profile}`);
   return {
@@ -127,7 +127,7 @@ function settingsOf({ dataplane }: RolloutCase, timeScale: number): Scene['setti
 }
 
 /** The lab and what happens to its pods from now on. */
-function followWorkloads(lab: Lab, cluster: LabCluster): Stage & AsyncDisposable {
+function followWorkloads(lab: Lab, cluster: LabCluster): Experiment & AsyncDisposable {
   const workloadEvents: WorkloadEvent[] = [];
   const following = inBackground(async (signal) => {
     for await (const event of cluster.workloads.events(signal)) workloadEvents.push(event);
@@ -141,15 +141,15 @@ interface Targets {
 }
 
 /** Through the load balancer, and straight to the node that has the pod which goes first. */
-async function localTargets(scene: Scene, app: App, signal: AbortSignal): Promise<Targets> {
-  const { stage } = scene;
+async function localTargets(setup: RolloutSetup, app: App, signal: AbortSignal): Promise<Targets> {
+  const { experiment } = setup;
   const [ipFamily = 'IPv4'] = app.ipFamilies;
-  const balanced = await loadBalancerTarget(scene, app, ipFamily, signal);
-  const pods = await whenReady(stage, app, signal);
-  const node = stage.lab.nodes.find(({ name }) => pods.some((pod) => pod.node === name));
+  const balanced = await loadBalancerTarget(setup, app, ipFamily, signal);
+  const pods = await whenReady(experiment, app, signal);
+  const node = experiment.lab.nodes.find(({ name }) => pods.some((pod) => pod.node === name));
   if (node === undefined) throw new HostError('conformance.rollout', `no pod of ${app.name} is on a node of the lab`);
-  const { nodePorts } = await portsOf(stage, app, signal);
-  const direct = nodePortTarget(scene, { node, ipFamily, endpoints: 'own', port: nodePorts.http });
+  const { nodePorts } = await portsOf(experiment, app, signal);
+  const direct = nodePortTarget(setup, { node, ipFamily, endpoints: 'own', port: nodePorts.http });
   const name = 'outside to the node of the first pod';
   const targets = [balanced, { ...direct, path: { ...direct.path, name } }];
   return {
@@ -160,18 +160,18 @@ async function localTargets(scene: Scene, app: App, signal: AbortSignal): Promis
 
 /** Straight to each node from outside, and to the cluster IP from a pod and from a node. */
 async function clusterTargets(
-  scene: Scene,
+  setup: RolloutSetup,
   app: App,
   stack: AsyncDisposableStack,
   signal: AbortSignal,
 ): Promise<Targets> {
-  const { stage } = scene;
-  const { lab } = stage;
+  const { experiment } = setup;
+  const { lab } = experiment;
   const [ipFamily = 'IPv4'] = app.ipFamilies;
-  await whenReady(stage, app, signal);
-  const { nodePorts, clusterIp } = await portsOf(stage, app, signal);
+  await whenReady(experiment, app, signal);
+  const { nodePorts, clusterIp } = await portsOf(experiment, app, signal);
   const fromOutside = lab.nodes.map((node) =>
-    nodePortTarget(scene, { node, ipFamily, endpoints: 'all', port: nodePorts.http }),
+    nodePortTarget(setup, { node, ipFamily, endpoints: 'all', port: nodePorts.http }),
   );
   const [first, last] = [lab.nodes[0], lab.nodes.at(-1)];
   if (first === undefined || last === undefined) throw new InvariantError('a lab without nodes');
@@ -200,12 +200,12 @@ function hold({ path, from, address }: LoadTarget, echo: number): HoldTarget {
 }
 
 /** Waits until every pod of the app is ready. */
-async function whenReady(stage: Stage, app: App, signal: AbortSignal): Promise<readonly PodPlace[]> {
-  const wanted = app.workload === 'deployment' ? 1 : stage.lab.nodes.length;
+async function whenReady(experiment: Experiment, app: App, signal: AbortSignal): Promise<readonly PodPlace[]> {
+  const wanted = app.workload === 'deployment' ? 1 : experiment.lab.nodes.length;
   return awaitCondition(
     `${wanted} ready pods of ${app.name}`,
     async () => {
-      const pods = servingPods(stage.workloadEvents, app.name);
+      const pods = servingPods(experiment.workloadEvents, app.name);
       return pods.length >= wanted ? pods : undefined;
     },
     { timeout: readyTimeout, programs: [], signal },
@@ -213,7 +213,7 @@ async function whenReady(stage: Stage, app: App, signal: AbortSignal): Promise<r
 }
 
 async function portsOf(
-  { api }: Stage,
+  { api }: Experiment,
   app: App,
   signal: AbortSignal,
 ): Promise<{ readonly nodePorts: { readonly http: number; readonly echo: number }; readonly clusterIp: string }> {
@@ -223,10 +223,10 @@ async function portsOf(
 }
 
 /** Removes the app's objects and ends its processes without waiting for their grace periods. */
-async function leaveNothing(stage: Stage, app: App): Promise<void> {
-  const { api } = stage;
+async function leaveNothing(experiment: Experiment, app: App): Promise<void> {
+  const { api } = experiment;
   const signal = AbortSignal.timeout(readyTimeout);
-  await removeApp(stage, app, signal);
+  await removeApp(experiment, app, signal);
   const isGone = async (): Promise<true | undefined> => {
     const [service, pods] = await Promise.all([
       api.find(apiResources.services, app, signal),

@@ -1,16 +1,16 @@
 import { dataplaneNamed } from '@switchyard/scenarios';
 import { readLogFile, readSyncs } from '../rollout/read-logs.ts';
-import type { Proxies } from '../rollout/scene.ts';
+import type { Proxies } from '../rollout/rollout-setup.ts';
 import type { RunSettings } from '../run-record.ts';
 import { programPath } from './programs.ts';
-import type { Stage } from './stage.ts';
+import type { Experiment } from './experiment.ts';
 
 /** The node agents, one per node. Disposing stops them; what they programmed stays until the next ones take it over. */
 export interface Agents extends Proxies, AsyncDisposable {}
 
 /** Starts an agent on every node and waits until all are healthy. */
 export async function startAgents(
-  stage: Stage,
+  experiment: Experiment,
   settings: Pick<RunSettings, 'proxyMode' | 'terminatingFallback' | 'timeScale'>,
   signal: AbortSignal,
 ): Promise<Agents> {
@@ -21,7 +21,7 @@ export async function startAgents(
       ? [`--iptables-min-sync-period=${Math.round(1000 * settings.timeScale)}ms`]
       : []),
   ];
-  const started = await stage.cluster.startAgents(
+  const started = await experiment.cluster.startAgents(
     { proxyMode: settings.proxyMode, args, program: programPath('switchyard-agent') },
     signal,
   );
@@ -29,7 +29,7 @@ export async function startAgents(
     programs: started,
     syncs: () =>
       started
-        .flatMap(({ logFile }, index) => readSyncs(readLogFile(logFile), stage.lab.nodes[index]?.name ?? ''))
+        .flatMap(({ logFile }, index) => readSyncs(readLogFile(logFile), experiment.lab.nodes[index]?.name ?? ''))
         .sort((a, b) => a.at - b.at),
     [Symbol.asyncDispose]: async () => {
       await Promise.all(started.map((agent) => agent.stop()));

@@ -15,9 +15,9 @@ import {
 } from '@switchyard/scenarios';
 import { ErrorPace } from '../../../engine/error-pace.ts';
 import type { ErrorLimits } from '../../../engine/probe-flow.ts';
-import type { Bed, Dial, ProxyControl } from '../../../model/bed.ts';
+import type { TestEnvironment, FlowConnector, ProxyControl } from '../../../model/test-environment.ts';
 import type { CaseRecorder, FlowAt } from '../../../model/recorder.ts';
-import { type Call, Cast, momentScenario, plainAgent } from './cast.ts';
+import { type Call, ObjectFactory, momentScenario, plainAgent } from './object-factory.ts';
 import { lookAt } from './look.ts';
 
 /** Description of a sequence, used for its case and for the scenarios that it gives to the environment. */
@@ -25,16 +25,16 @@ export interface About {
   readonly id: string;
   readonly title: string;
   readonly why: string;
-  /** The family whose addresses the cast has first. */
+  /** Family of the first addresses of a Service. */
   readonly ipFamily: IpFamily;
   readonly isDualStack: boolean;
   readonly dataplane: DataplaneName;
 }
 
 /** Inputs of a run of a sequence. */
-export interface PlayOptions {
+export interface SequenceContextOptions {
   readonly about: About;
-  readonly bed: Bed;
+  readonly environment: TestEnvironment;
   readonly record: CaseRecorder;
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -53,7 +53,7 @@ export interface Change {
 }
 
 /** Expected result of a call. `id` names the check. */
-export interface Sight {
+export interface ExpectedFlow {
   readonly id: string;
   readonly call: Call;
   readonly expect: Expectation;
@@ -63,9 +63,9 @@ const healthPatience = millis(1500);
 const healthInterval = millis(20);
 
 /** A running sequence: the content of the cluster, and helpers that change it and record checks. */
-export class Play {
-  readonly cast: Cast;
-  readonly bed: Bed;
+export class SequenceContext {
+  readonly objects: ObjectFactory;
+  readonly environment: TestEnvironment;
   readonly record: CaseRecorder;
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -74,19 +74,19 @@ export class Play {
   #agent = plainAgent;
   #state = emptyState;
 
-  constructor({ about, bed, record, clock, signal }: PlayOptions) {
+  constructor({ about, environment, record, clock, signal }: SequenceContextOptions) {
     this.#about = about;
-    this.#pace = new ErrorPace(bed, signal, clock);
-    this.bed = bed;
+    this.#pace = new ErrorPace(environment, signal, clock);
+    this.environment = environment;
     this.record = record;
     this.clock = clock;
     this.signal = signal;
-    this.cast = new Cast(about.ipFamily, about.dataplane, about.isDualStack);
+    this.objects = new ObjectFactory(about.ipFamily, about.dataplane, about.isDualStack);
   }
 
   /** The proxy, which only cases with the need `controlProxy` touch. */
   get proxy(): ProxyControl {
-    const { proxy } = this.bed;
+    const { proxy } = this.environment;
     if (proxy === undefined) {
       throw new InvariantError(`${this.#about.id} controls the proxy and does not say that it needs to`);
     }
@@ -97,7 +97,7 @@ export class Play {
   async begin(change: Change, agent: ScenarioAgent = plainAgent): Promise<void> {
     this.#agent = agent;
     this.#state = emptyState;
-    await this.bed.reset(agent, this.signal);
+    await this.environment.reset(agent, this.signal);
     await this.put(change);
   }
 
@@ -123,19 +123,19 @@ export class Play {
   }
 
   /** Looks at these, side by side, and records a check for each. */
-  async see(...sights: readonly Sight[]): Promise<void> {
+  async see(...expected: readonly ExpectedFlow[]): Promise<void> {
     const seen = await Promise.all(
-      sights.map(async ({ call, expect }) => {
+      expected.map(async ({ call, expect }) => {
         const at = this.flowAt(call, expect);
-        return { at, look: await lookAt(at.flow, await this.dial(call), this.#pace.limitsFor(at.flow)) };
+        return { at, look: await lookAt(at.flow, await this.connectorFor(call), this.#pace.limitsFor(at.flow)) };
       }),
     );
     for (const [index, { at, look }] of seen.entries()) {
-      const sight = sights[index];
-      if (sight === undefined) continue;
-      const about = { id: sight.id, what: flowText(at.flow) };
+      const one = expected[index];
+      if (one === undefined) continue;
+      const about = { id: one.id, what: flowText(at.flow) };
       if ('inconclusive' in look) this.record.inconclusive({ ...about, because: look.inconclusive });
-      else this.record.check({ ...about, expected: expectationText(sight.expect), ...look }, at);
+      else this.record.check({ ...about, expected: expectationText(one.expect), ...look }, at);
     }
   }
 
@@ -145,14 +145,14 @@ export class Play {
     service: ScenarioService,
     answer: Pick<ScenarioHealthCheck, 'status' | 'localEndpoints'>,
   ): Promise<void> {
-    const check: ScenarioHealthCheck = { service: service.name, ipFamily: this.cast.ipFamily, ...answer };
+    const check: ScenarioHealthCheck = { service: service.name, ipFamily: this.objects.ipFamily, ...answer };
     const expected = healthText(check);
     const scenario = this.scenarioWith([service]);
     const until = this.clock.monotonic() + healthPatience;
-    let observed = await this.bed.health(scenario, check, this.signal);
+    let observed = await this.environment.health(scenario, check, this.signal);
     while (observed !== expected && this.clock.monotonic() < until) {
       await this.clock.sleep(healthInterval, this.signal);
-      observed = await this.bed.health(scenario, check, this.signal);
+      observed = await this.environment.health(scenario, check, this.signal);
     }
     this.record.check({ id, what: healthStepText(check), expected, observed, because: [] });
   }
@@ -162,16 +162,16 @@ export class Play {
     return this.#pace.limitsFor(this.flowAt(call, { kind: 'pass' }).flow);
   }
 
-  dial(call: Call): Promise<Dial> {
+  connectorFor(call: Call): Promise<FlowConnector> {
     const { scenario, flow } = this.flowAt(call, { kind: 'pass' });
-    return this.bed.dial(scenario, flow, this.signal);
+    return this.environment.connectorFor(scenario, flow, this.signal);
   }
 
   /** A call as a flow of a scenario that begins with what the cluster holds. */
   flowAt(call: Call, expect: Expectation): FlowAt {
     return {
       scenario: this.scenario,
-      flow: (call.inOtherFamily === true ? this.cast.other : this.cast).flow(call, expect),
+      flow: (call.inOtherFamily === true ? this.objects.other : this.objects).flow(call, expect),
     };
   }
 
@@ -183,7 +183,7 @@ export class Play {
   scenarioWith(others: readonly ScenarioService[]): Scenario {
     const services = new Map([...this.#state.services, ...others.map((one) => [one.name, one] as const)]);
     const { endpoints } = this.#state;
-    return { ...momentScenario(this.cast, this.#about, this.#agent), services: [...services.values()], endpoints };
+    return { ...momentScenario(this.objects, this.#about, this.#agent), services: [...services.values()], endpoints };
   }
 
   async #deliver({ services = [], without = [], endpoints, nodeAddress }: Change, wait: boolean): Promise<void> {
@@ -194,8 +194,8 @@ export class Play {
       ...before,
       services: new Map([...kept, ...services.map((one) => [one.name, one] as const)]),
       endpoints: (endpoints ?? before.endpoints).filter(({ service }) => !gone.has(service)),
-      nodeAddress: nodeAddress === undefined ? before.nodeAddress : this.cast.address(nodeAddress),
+      nodeAddress: nodeAddress === undefined ? before.nodeAddress : this.objects.address(nodeAddress),
     };
-    await this.bed.put([{ scenario: this.scenario, state: this.#state }], { wait }, this.signal);
+    await this.environment.put([{ scenario: this.scenario, state: this.#state }], { wait }, this.signal);
   }
 }

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { scenarioCases } from '../cases/scenario-cases.ts';
-import type { Bed } from '../model/bed.ts';
+import type { TestEnvironment } from '../model/test-environment.ts';
 import type { Ability, ScenarioCase } from '../model/case.ts';
-import { fitToBed } from './fit-to-bed.ts';
+import { fitToEnvironment } from './fit-to-environment.ts';
 
 const cases = scenarioCases({ dataplane: 'nftables' });
 
@@ -12,33 +12,39 @@ function named(id: string): ScenarioCase {
   return one;
 }
 
-function bed(parts: {
+function environment(parts: {
   readonly can?: readonly Ability[];
-  readonly step?: Bed['stepObstacle'];
+  readonly step?: TestEnvironment['stepObstacle'];
   readonly whole?: string;
-}): Bed {
+}): TestEnvironment {
   const { can = [], step = () => undefined, whole } = parts;
   // The methods that fitting calls.
-  return { target: 'cluster', can: new Set(can), stepObstacle: step, obstacle: () => whole } as unknown as Bed;
+  return {
+    target: 'cluster',
+    can: new Set(can),
+    stepObstacle: step,
+    obstacle: () => whole,
+  } as unknown as TestEnvironment;
 }
 
 const restart = named('scenario/restart/ipv4');
-const noRestart: Bed['stepObstacle'] = (_, { kind }) => (kind === 'restartAgent' ? 'no restarts here' : undefined);
+const noRestart: TestEnvironment['stepObstacle'] = (_, { kind }) =>
+  kind === 'restartAgent' ? 'no restarts here' : undefined;
 
-test('a case that a bed can do is as it was', () => {
-  const fit = fitToBed(restart, bed({ can: ['controlProxy', 'sendFromOutside'] }));
+test('a case that an environment can do is as it was', () => {
+  const fit = fitToEnvironment(restart, environment({ can: ['controlProxy', 'sendFromOutside'] }));
   expect(fit).toEqual({ status: 'fits', case: restart, skippedSteps: [] });
 });
 
-test('a bed that lacks an ability skips the case with its name', () => {
-  expect(fitToBed(restart, bed({ can: ['sendFromOutside'] }))).toEqual({
+test('an environment that lacks an ability skips the case with its name', () => {
+  expect(fitToEnvironment(restart, environment({ can: ['sendFromOutside'] }))).toEqual({
     status: 'skipped',
     because: 'needs what this cluster cannot: controlProxy',
   });
 });
 
-test('a step that a bed cannot do is left out with its reason, and the case needs no more what only it needed', () => {
-  const fit = fitToBed(restart, bed({ can: ['sendFromOutside'], step: noRestart }));
+test('a step that an environment cannot do is left out with its reason, and the case needs no more what only it needed', () => {
+  const fit = fitToEnvironment(restart, environment({ can: ['sendFromOutside'], step: noRestart }));
   if (fit.status !== 'fits' || fit.case.kind !== 'scenario') throw new Error('it must fit');
   expect(fit.case.needs).not.toContain('controlProxy');
   expect(fit.case.scenario.steps.some(({ kind }) => kind === 'restartAgent')).toBe(false);
@@ -47,14 +53,17 @@ test('a step that a bed cannot do is left out with its reason, and the case need
 });
 
 test('a case with nothing left to look at is skipped with the first reason', () => {
-  const nothing = bed({
+  const nothing = environment({
     can: [],
     step: (_, { kind }) => (kind === 'flow' || kind === 'restartAgent' ? `no ${kind}` : undefined),
   });
-  expect(fitToBed(restart, nothing)).toEqual({ status: 'skipped', because: 'no flow' });
+  expect(fitToEnvironment(restart, nothing)).toEqual({ status: 'skipped', because: 'no flow' });
 });
 
 test('what is against the whole case comes with its reason', () => {
   const able: readonly Ability[] = ['controlProxy', 'sendFromOutside'];
-  expect(fitToBed(restart, bed({ can: able, whole: 'no zone' }))).toEqual({ status: 'skipped', because: 'no zone' });
+  expect(fitToEnvironment(restart, environment({ can: able, whole: 'no zone' }))).toEqual({
+    status: 'skipped',
+    because: 'no zone',
+  });
 });
