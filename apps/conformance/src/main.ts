@@ -1,7 +1,6 @@
-import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
 import { assertNever, ConfigError, DataplaneError, messageOf, systemClock, UsageError } from '@switchyard/core';
+import { checkWritable } from '@switchyard/rollout';
 import { catalogue } from './cases/catalogue.ts';
 import { type Config, hasColours, readConfig, type RunConfig, usage } from './config.ts';
 import { listCases } from './cases/list.ts';
@@ -25,7 +24,9 @@ async function run(config: RunConfig, signal: AbortSignal): Promise<void> {
   if (config.target === 'lab' && process.getuid?.() !== 0) {
     throw new ConfigError('conformance.root', 'the lab makes network namespaces and needs root; run this with sudo');
   }
-  for (const file of Object.values(config.output)) if (file !== undefined) checkWritable(file);
+  for (const file of Object.values(config.output)) {
+    if (file !== undefined) checkWritable(file, 'conformance.output');
+  }
   const view = new ProgressView({
     write: (text) => process.stderr.write(text),
     width: () => (process.stderr.isTTY ? process.stderr.columns : undefined),
@@ -46,17 +47,6 @@ async function run(config: RunConfig, signal: AbortSignal): Promise<void> {
   io.print(textSummary(report, { colours, detailed: failuresDetailed }));
   await writeReports(report, config.output, io);
   process.exitCode = exitStatusOf(report);
-}
-
-/** Checks before a long run that its results can be written. */
-function checkWritable(file: string): void {
-  const isNew = !existsSync(file);
-  try {
-    closeSync(openSync(file, 'a'));
-    if (isNew) rmSync(file);
-  } catch (cause) {
-    throw new ConfigError('conformance.output', `cannot write ${resolve(file)}: ${messageOf(cause)}`, { cause });
-  }
 }
 
 async function execute(config: Config, signal: AbortSignal): Promise<void> {

@@ -20,6 +20,7 @@ export { type RolloutProgress, silentProgress } from './rollout/progress.ts';
 export type { Experiment } from './experiment/experiment.ts';
 export type { Frontend, LoadBalancer, LoadBalancerSettings, ServiceName } from './experiment/load-balancer.ts';
 export { type LoadBalancerHost, prepareLoadBalancerHost } from './experiment/load-balancer-host.ts';
+export { checkWritable } from './check-writable.ts';
 export { inBackground } from './in-background.ts';
 export { openLoop, type OpenLoop } from './open-loop.ts';
 export { awaitCondition } from './experiment/await-condition.ts';

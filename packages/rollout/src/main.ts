@@ -1,10 +1,10 @@
-import { closeSync, existsSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { ConfigError, DataplaneError, millis } from '@switchyard/core';
 import { listLabs } from '@switchyard/lab';
+import { checkWritable } from './check-writable.ts';
 import { type DemoConfig, readConfig, usage } from './config.ts';
 import { explainFrom, labSettings } from './explain-at.ts';
-import { jsonResult } from './json-result.ts';
 import { LiveLines } from './live-lines.ts';
 import { type ReportedRun, reportHtml } from './report/report-html.ts';
 import { resultRows, textTable } from './report/result-table.ts';
@@ -36,7 +36,9 @@ async function demo(config: DemoConfig, signal: AbortSignal): Promise<void> {
   writeFileSync(config.reportFile, reportHtml(runs));
   console.log(`\nreport: ${resolve(config.reportFile)}`);
   if (config.jsonFile === undefined) return;
-  writeFileSync(config.jsonFile, `${JSON.stringify(jsonResult(runs), null, 2)}\n`);
+  // Each run's summary first, then its record, with times in wall-clock milliseconds.
+  const data = { runs: runs.map(({ run, summary }) => ({ ...summary, settings: run.settings, record: run })) };
+  writeFileSync(config.jsonFile, `${JSON.stringify(data, null, 2)}\n`);
   console.log(`data:   ${resolve(config.jsonFile)}`);
 }
 
@@ -45,17 +47,6 @@ async function freeLabName(name: string): Promise<string> {
   const running = new Set((await listLabs()).flatMap((lab) => (lab.status === 'running' ? [lab.name] : [])));
   const names = [name, ...Array.from({ length: 8 }, (_, index) => `${name}${index + 2}`)];
   return names.find((one) => !running.has(one)) ?? name;
-}
-
-/** Two minutes are too long to learn that a result cannot be written. */
-function checkWritable(file: string): void {
-  const isNew = !existsSync(file);
-  try {
-    closeSync(openSync(file, 'a'));
-    if (isNew) rmSync(file);
-  } catch (cause) {
-    throw new ConfigError('demo.output', `cannot write ${resolve(file)}: ${(cause as Error).message}`, { cause });
-  }
 }
 
 /** Prints steps and responses as they come. */
@@ -85,7 +76,7 @@ async function main(): Promise<void> {
     if (config === 'help') return console.log(usage);
     if (process.getuid?.() !== 0)
       throw new ConfigError('demo.root', 'the demo makes network namespaces and needs root; run: sudo ./dev demo');
-    for (const file of [config.reportFile, config.jsonFile]) if (file !== undefined) checkWritable(file);
+    for (const file of [config.reportFile, config.jsonFile]) if (file !== undefined) checkWritable(file, 'demo.output');
     await demo(config, stop.signal);
   } catch (error) {
     console.error(
