@@ -4,7 +4,7 @@ import type { ScenarioFlow } from '@switchyard/scenarios';
 import type { FlowConnector } from '../model/test-environment.ts';
 import type { AddressBook } from './address-book.ts';
 import { type EchoPool, realPort } from './echo-pool.ts';
-import { startRemoteLoad } from './remote-load.ts';
+import { RemoteLoad } from './remote-load.ts';
 import { type AnswerContext, seenOf } from './seen.ts';
 import type { TrafficPod } from './start-pods.ts';
 import { callPod, type Caller } from './traffic-caller.ts';
@@ -69,7 +69,7 @@ export function connectInCluster(flow: ScenarioFlow, place: ConnectorParts, sign
     load: (options) => {
       needTcp('run a load');
       const url = `tcp://${addressAndPort(to.address, to.port)}`;
-      return startRemoteLoad({ caller, pod: sender, url }, options, signal);
+      return new RemoteLoad({ caller, pod: sender, url }, options, signal);
     },
     firstAnswer: async (by, { interval, timeout }) => {
       const until = { by: pool.podOf(by)?.name ?? '', interval, timeout };

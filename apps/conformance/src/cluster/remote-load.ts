@@ -12,16 +12,8 @@ export interface RemoteLoadPlace {
 const defaultRate = 20;
 const defaultTimeout = 500;
 
-/** Starts an open loop in a pod. Times of its results are of the pod's machine. */
-export function startRemoteLoad(
-  place: RemoteLoadPlace,
-  options: Omit<LoadOptions, 'url'>,
-  signal: AbortSignal,
-): LoadRun {
-  return new RemoteLoad(place, options, signal);
-}
-
-class RemoteLoad implements LoadRun {
+/** An open loop in a pod, which starts at once. Times of its results are of the pod's machine. */
+export class RemoteLoad implements LoadRun {
   readonly finished: Promise<readonly LoadResult[]>;
   /** It is no process of this machine. */
   readonly pid = 0;

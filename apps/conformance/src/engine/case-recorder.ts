@@ -1,6 +1,6 @@
-import { messageOf } from '@switchyard/core';
 import { flowText, runOnTable } from '@switchyard/scenarios';
 import type { TestEnvironment } from '../model/test-environment.ts';
+import { orMessage } from '../trace/or-message.ts';
 import type { CaseRecorder, FlowAt } from '../model/recorder.ts';
 import type { CheckResult, InconclusiveCheck, PathAltitude, RolloutTimeline } from '../model/report-file.ts';
 
@@ -60,41 +60,23 @@ export class Recording implements CaseRecorder {
   async #pathOf(at: FlowAt): Promise<readonly PathAltitude[]> {
     this.#traced += 1;
     const isTraced = this.#traced <= mostTraced;
-    const lab = isTraced ? await traced(this.#environment, at, this.#signal) : [notTraced];
+    // A failed explanation or trace is a line: it must not lose the check.
+    const table = await orMessage('the oracle fails', async () => onTable(at));
+    const trace = (): Promise<readonly string[]> => this.#environment.trace(at.scenario, at.flow, this.#signal);
+    const lab = isTraced ? await orMessage('could not be followed', trace) : [notTraced];
+    this.#signal.throwIfAborted();
     return [
-      { altitude: 'table', lines: explained(at) },
+      { altitude: 'table', lines: table },
       { altitude: 'lab', lines: lab },
     ];
   }
 }
 
-/** The oracle's explanation of the flow. Its failure is a line: it must not lose the check. */
-function explained(at: FlowAt): readonly string[] {
-  try {
-    return onTable(at);
-  } catch (error) {
-    return [`the oracle fails: ${messageOf(error)}`];
-  }
-}
-
+/** The oracle's explanation of the flow. */
 function onTable({ scenario, flow }: FlowAt): readonly string[] {
   const found = scenario.steps.find((step) => step.kind === 'flow' && step.flow === flow);
   const line = found?.line ?? 1;
   const asked = found === undefined ? { ...scenario, steps: [{ kind: 'flow', flow, line } as const] } : scenario;
   const result = runOnTable(asked).steps.find((step) => step.line === line);
   return result === undefined ? [] : [`${flowText(flow)}: ${result.observed}`, ...result.because];
-}
-
-/** The trace of the packet. Its failure is a line: it must not lose the check. */
-async function traced(
-  environment: TestEnvironment,
-  { scenario, flow }: FlowAt,
-  signal: AbortSignal,
-): Promise<readonly string[]> {
-  try {
-    return await environment.trace(scenario, flow, signal);
-  } catch (error) {
-    if (signal.aborted) throw error;
-    return [`could not be followed: ${messageOf(error)}`];
-  }
 }

@@ -1,5 +1,5 @@
 import { addressAndPort, ipFamilyOf, millis, UsageError } from '@switchyard/core';
-import { freshPort, type LabHost, type Prober, probeSctp, startLoad } from '@switchyard/lab';
+import { freshPort, probeSctp, startLoad } from '@switchyard/lab';
 import { nodeAddresses, type ScenarioFlow } from '@switchyard/scenarios';
 import type { AskingSocket, FlowConnector, Seen } from '../model/test-environment.ts';
 import { type AnswerContext, seenOf } from './answers.ts';
@@ -21,19 +21,6 @@ export async function connectInLab(flow: ScenarioFlow, hosts: LabHosts, signal: 
     sender: flow.fromEndpoint,
     masqueradeAddress: nodeAddresses[family]['node1'] ?? '',
   };
-  return connectorOf({ flow, host, source, prober, context, hosts });
-}
-
-interface ConnectorParts {
-  readonly flow: ScenarioFlow;
-  readonly host: LabHost;
-  readonly source: string;
-  readonly prober: Prober;
-  readonly context: AnswerContext;
-  readonly hosts: LabHosts;
-}
-
-function connectorOf({ flow, host, source, prober, context, hosts }: ConnectorParts): FlowConnector {
   const request = { address: flow.to, port: flow.port, source };
   const protocol = flow.protocol === 'UDP' ? 'udp' : 'tcp';
   const attempt = async (): Promise<Seen> => {

@@ -2,6 +2,7 @@ import { messageOf, millis, systemClock } from '@switchyard/core';
 import type { LabNode } from '@switchyard/lab';
 import { explainByAgent } from './agent-explain.ts';
 import { readConntrack } from './conntrack-entries.ts';
+import { orMessage } from './or-message.ts';
 import { RuleCounters } from './rule-counters.ts';
 import { type PacketPath, readTrace } from './read-trace.ts';
 import { TraceMonitor } from './trace-monitor.ts';
@@ -62,10 +63,10 @@ async function followed(
   })();
   const { request, lines } = story(packet, readTrace(text));
   const [counted, flows, route, agent] = await Promise.all([
-    orLine('counters', () => counters.rises()),
-    orLine('conntrack', () => conntrackLines(node, packet, request)),
-    orLine('route', () => routeLines(node, packet, request)),
-    orLine('agent', () => explainByAgent(node, packet, signal)),
+    orMessage('counters', () => counters.rises()),
+    orMessage('conntrack', () => conntrackLines(node, packet, request)),
+    orMessage('route', () => routeLines(node, packet, request)),
+    orMessage('agent', () => explainByAgent(node, packet, signal)),
   ]);
   return [...sending, ...lines, ...counted, ...flows, ...route, ...agent];
 }
@@ -152,12 +153,4 @@ async function routeLines(
   const { stdout, stderr } = await node.run('ip', ['route', 'get', destination], { timeout: patience });
   const answer = stdout.trim() || stderr.trim();
   return [`route: ${answer.split('\n')[0]?.replaceAll(/\s+/g, ' ').trim() ?? ''}`];
-}
-
-async function orLine(what: string, work: () => Promise<readonly string[]>): Promise<readonly string[]> {
-  try {
-    return await work();
-  } catch (error) {
-    return [`${what}: ${messageOf(error)}`];
-  }
 }
