@@ -1,4 +1,3 @@
-import type { IpFamily } from '@switchyard/core';
 import {
   type DataplaneName,
   expectationText,
@@ -9,7 +8,7 @@ import {
   restartText,
   type ScenarioStep,
 } from '@switchyard/scenarios';
-import type { Ability, ConformanceCase } from '../model/case.ts';
+import type { CaseInfo, ConformanceCase } from '../model/case.ts';
 import { checkIdOf } from './check-id.ts';
 
 /** How `list` shows cases. */
@@ -27,13 +26,7 @@ export interface CaseList {
 }
 
 /** One case, without running it. */
-export interface ListedCase {
-  readonly id: string;
-  readonly title: string;
-  readonly why: string;
-  readonly tags: readonly string[];
-  readonly families: IpFamily | 'dual';
-  readonly needs: readonly Ability[];
+export interface ListedCase extends Omit<CaseInfo, 'notFor'> {
   /** Why it is skipped with this dataplane; left out where it is not. */
   readonly notFor?: string;
   /** Checks of a scenario. Empty for a sequence, whose checks are only known when it runs. */

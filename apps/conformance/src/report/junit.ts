@@ -30,11 +30,7 @@ function testSuite(run: RunReport): string {
     ['seed', String(seed)],
     ['round', String(round)],
   ] as const;
-  const head = element(
-    'properties',
-    {},
-    properties.map(([name, value]) => element('property', { name, value })).join(''),
-  );
+  const head = propertiesOf(properties);
   const cases = run.cases.map((one) => testCase(run, one));
   const attributes = {
     name: suiteName(run),
@@ -43,6 +39,10 @@ function testSuite(run: RunReport): string {
     timestamp: run.startedAt,
   };
   return element('testsuite', attributes, `\n${[head, ...cases].join('\n')}\n`);
+}
+
+function propertiesOf(properties: readonly (readonly [string, string])[]): string {
+  return element('properties', {}, properties.map(([name, value]) => element('property', { name, value })).join(''));
 }
 
 function suiteName({ proxy, cell, target, round }: RunReport): string {
@@ -56,11 +56,7 @@ function testCase(run: RunReport, result: CaseResult): string {
     ['why', why],
     ['tags', tags.join(' ')],
   ] as const;
-  const head = element(
-    'properties',
-    {},
-    properties.map(([name, value]) => element('property', { name, value })).join(''),
-  );
+  const head = propertiesOf(properties);
   const output = [
     ...rollouts.map((one) => `${one.title}: ${rolloutLine(one)}`),
     ...inconclusive.map((check) => `inconclusive ${check.id}, ${check.what}: ${check.because}`),
