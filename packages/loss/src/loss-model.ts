@@ -1,4 +1,5 @@
 import type { Millis } from '@switchyard/core';
+import { earlier, later } from './steps.ts';
 
 /**
  * The moments that decide what a rolling update of an `externalTrafficPolicy: Local` Service loses behind a
@@ -117,12 +118,4 @@ export function causeOfLoss(sentAt: Millis, times: RolloutTimes, slack: Millis):
     distance = away;
   }
   return nearest;
-}
-
-function earlier(a: Millis, b: Millis): Millis {
-  return a < b ? a : b;
-}
-
-function later(a: Millis, b: Millis): Millis {
-  return a > b ? a : b;
 }

@@ -1,6 +1,7 @@
 import { type Millis, millis } from '@switchyard/core';
 import { takenInAfter, takenOutAfter } from './check-timing.ts';
 import type { RolloutSetting } from './rollout-setting.ts';
+import { earlier, later } from './steps.ts';
 
 /**
  * Time that an app must continue to accept connections after its pod's deletion (preStop and drain together) so that no connection
@@ -28,12 +29,4 @@ export function requiredServing(setting: Omit<RolloutSetting, 'app'>): Millis | 
 
 function whole(duration: number): Millis {
   return millis(Math.ceil(duration));
-}
-
-function earlier(a: Millis, b: Millis): Millis {
-  return a < b ? a : b;
-}
-
-function later(a: Millis, b: Millis): Millis {
-  return a > b ? a : b;
 }

@@ -1,3 +1,5 @@
+import type { Millis } from '@switchyard/core';
+
 /** A value that changes at some moments. Times in milliseconds. */
 export interface Steps<T> {
   readonly initial: T;
@@ -40,4 +42,14 @@ export function stepsAt<T>(initial: T, times: readonly number[], valueAt: (at: n
 /** Finite times in order, each once. */
 export function inOrder(times: readonly number[]): readonly number[] {
   return [...new Set(times)].filter((time) => Number.isFinite(time)).toSorted((a, b) => a - b);
+}
+
+/** The earlier one of two times. */
+export function earlier(a: Millis, b: Millis): Millis {
+  return a < b ? a : b;
+}
+
+/** The later one of two times. */
+export function later(a: Millis, b: Millis): Millis {
+  return a > b ? a : b;
 }
