@@ -17,7 +17,7 @@ export interface E2eSurroundings {
   readonly runner: CommandRunner;
   readonly clock: Clock;
   readonly machine: MachineFacts;
-  /** For notes on who has which cluster: a folder that all checkouts of this machine share. */
+  /** Folder for notes on the owners of clusters, which all checkouts of this machine share. */
   readonly stateFolder: string;
   /** Docker's network of kind's nodes. */
   readonly network: string;

@@ -1,7 +1,7 @@
 import { ConfigError } from '@switchyard/core';
 import { type Document, isNode, LineCounter, parseDocument } from 'yaml';
 
-/** A value inside a file, that can say where it stands. */
+/** A value inside a file, with its place. */
 export interface Field {
   readonly value: unknown;
   /** `e2e/matrix.json:12:5: exclude[0].reason`. */

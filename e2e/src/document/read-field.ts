@@ -1,7 +1,7 @@
 import { ConfigError } from '@switchyard/core';
 import type { Field } from './field.ts';
 
-/** Refuses a field: its place, what was expected there, and what stands there. Returned to be thrown. */
+/** Returns the error for a wrong field: its place, the expectation, and the value found. */
 export function fieldFault(field: Field, expected: string): ConfigError {
   const found = field.value === undefined ? 'nothing' : JSON.stringify(field.value);
   return new ConfigError('e2e.field', `${field.place}: expected ${expected}, found ${found}`);
@@ -26,7 +26,7 @@ export function readList<Item>(field: Field, read: (item: Field) => Item): reado
   return value.map((_, index) => read(field.at(index)));
 }
 
-/** A text that is not empty, and matches `pattern`; `expected` says in words what that is. */
+/** A text that is not empty, and matches `pattern`; `expected` describes it in words. */
 export function readText(field: Field, pattern: RegExp = /\S/, expected: string = 'a text'): string {
   const { value } = field;
   if (typeof value !== 'string' || !pattern.test(value)) throw fieldFault(field, expected);

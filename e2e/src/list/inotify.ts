@@ -3,7 +3,7 @@ import { readdir, readFile, readlink } from 'node:fs/promises';
 /** The machine's limit on inotify instances of one user: all nodes of all kind clusters share root's. */
 export interface InotifyUse {
   readonly limit: number;
-  /** How many root has open; undefined where other users' processes cannot be looked at. */
+  /** Number of root's open instances; undefined where other users' processes cannot be inspected. */
   readonly used: number | undefined;
 }
 
@@ -20,7 +20,7 @@ export async function readInotify(isRoot: boolean, proc = '/proc'): Promise<Inot
   return { limit, used: isRoot ? await countInstances(proc) : undefined };
 }
 
-/** Why the nodes of a cluster would not come up: kubeadm only says that it waited too long for the kubelet. */
+/** Reason why the nodes of a cluster would not start, where kubeadm only reports a timeout of the kubelet. */
 export function inotifyObstacle(use: InotifyUse | undefined, nodes: number): readonly string[] {
   if (use === undefined) return [];
   const { limit, used } = use;

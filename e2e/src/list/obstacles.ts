@@ -71,7 +71,7 @@ async function engineObstacles(shell: Shell, signal: AbortSignal): Promise<reado
   const result = await ask(shell, { file: 'docker', args: ['info', '--format', format] }, signal);
   if (typeof result === 'string') return [result];
   const [version = '', cgroup = ''] = result.stdout.trim().split(' ');
-  // The CLI says with exit code 0 that there is no engine, in the place of its version.
+  // Without an engine the CLI exits with 0 and prints a message instead of a version.
   if (result.exitCode !== 0 || !/^\d/.test(version)) {
     const said = result.stderr.trim().split('\n').at(-1) ?? '';
     return [`no container engine answers docker info: ${said === '' ? 'it says nothing' : said}`];

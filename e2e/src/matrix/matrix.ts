@@ -6,7 +6,7 @@ import type { CellSelector } from './selector.ts';
 export interface KubernetesRelease {
   /** As `1.36`. */
   readonly version: string;
-  /** As `1.36.4`: what the node image holds, and the release whose e2e tests run against it. */
+  /** As `1.36.4`: release of the node image, and of the e2e tests that run against it. */
   readonly release: string;
   /** kind's image of a node, without digest. */
   readonly nodeImage: string;

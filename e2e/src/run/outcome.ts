@@ -22,7 +22,7 @@ export interface Findings {
   readonly notes: string[];
 }
 
-/** The outcome of a cell that was run: what went wrong with it comes before what its tests found. */
+/** Outcome of a cell that was run: first its problems, then the findings of its tests. */
 export function outcomeOf(id: string, problems: readonly string[], { failures, notes }: Findings): CellOutcome {
   const status = problems.length > 0 ? 'error' : failures.length > 0 ? 'failed' : 'passed';
   return { id, status, because: [...problems, ...failures], notes };

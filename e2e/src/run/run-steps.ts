@@ -22,7 +22,7 @@ export interface StepRunner {
   readonly print: (line: string) => void;
 }
 
-/** A step that takes longer says so once in this time. */
+/** Interval of progress lines of a running step. */
 const reportInterval: Millis = millis(30_000);
 
 /**

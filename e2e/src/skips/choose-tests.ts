@@ -7,9 +7,9 @@ export interface ChosenTests {
   /** Full names, sorted. */
   readonly run: readonly string[];
   readonly skipped: readonly { readonly name: string; readonly entry: SkipEntry }[];
-  /** Entries for this cell that no test in focus matches: what they skipped is gone, or has another name. */
+  /** Entries for this cell that no test in focus matches: the test was removed or renamed. */
   readonly unused: readonly SkipEntry[];
-  /** Beginnings of names that no test has: what they chose is gone, or has another name. */
+  /** Beginnings of names that no test has: the tests were removed or renamed. */
   readonly unusedFocus: readonly string[];
 }
 

@@ -12,7 +12,7 @@ import { pageSteps } from './run-page.ts';
 import { removeLeftovers } from './tear-down.ts';
 import { chooseUpstream, runUpstream } from './upstream.ts';
 
-/** All steps of a cell. What is quick and may fail comes before what is slow. */
+/** All steps of a cell. Quick steps that may fail come before slow ones. */
 export function cellSteps(context: CellContext, findings: Findings): readonly Step[] {
   const { hasUpstream, hasBaseline, cell, isBuilt, purpose } = context;
   let chosen: ChosenTests | undefined;

@@ -64,7 +64,7 @@ export function suiteStep(
   };
 }
 
-/** Takes down what a report of our runner says. Returns the counts. Rejects with `HostError` when the file is no such report. */
+/** Adds the failures and counts of a report to the findings. Returns the counts. Rejects with `HostError` if the file is not such a report. */
 async function noteReport(file: string, { failures, notes }: Findings): Promise<string> {
   const { schema, runs } = JSON.parse(await readFile(file, 'utf8')) as ReportFile; // written by our own runner
   if (schema !== 'switchyard-conformance/1') {

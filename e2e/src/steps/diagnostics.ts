@@ -18,8 +18,8 @@ const timeout = seconds(60);
 const allTogether = seconds(480);
 
 /**
- * Writes down what a person needs who was not there: the nodes' logs, rules and connection tracking, what our agents know, events and
- * pods, the load balancers. Never rejects: what could not be had says so in its file. Returns the folder.
+ * Writes diagnostics: the nodes' logs, rules and connection tracking, the agents' state, events and pods, the load balancers. Never
+ * rejects: the file of a failed command has its error. Returns the folder.
  */
 export async function writeDiagnostics(context: CellContext, signal: AbortSignal): Promise<string> {
   const folder = `${context.folder}/diagnostics`;

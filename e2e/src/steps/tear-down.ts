@@ -20,7 +20,7 @@ export async function tearDown(
   if (!shell.isDry) await owners.drop(cluster);
 }
 
-/** Removes a cluster and all containers beside it; whose it is stays noted. Rejects with all that failed. */
+/** Removes a cluster and all containers beside it, but not the note of its owner. Rejects with all errors. */
 export async function removeCluster(shell: Shell, cluster: string, signal: AbortSignal): Promise<void> {
   const faults: string[] = [];
   const attempt = async (work: () => Promise<unknown>): Promise<void> => {

@@ -1,4 +1,4 @@
-/** One test that ended while the run goes on. */
+/** One test that ended during the run. */
 export interface EndedTest {
   readonly name: string;
   /** `passed`, or ginkgo's word: `failed`, `skipped`, `panicked`, `timedout`, ... */
@@ -7,7 +7,7 @@ export interface EndedTest {
 
 /**
  * Follows what ginkgo prints with `-v`: the result before the name when tests run side by side, after it when they run one by one. Lines that
- * are not understood change nothing: the report decides, this is for who waits.
+ * are not understood are ignored: results come from the report, this is only progress.
  */
 export class UpstreamProgress {
   readonly #names: readonly string[];

@@ -3,7 +3,7 @@ import { type Step, type Steps, stepReader } from './steps.ts';
 
 /**
  * When a load balancer holds a node UP. `phase`, 0 to below 1: how much of a pause passes between the first change of the node's
- * health and the next check. A check at the moment of a change sees what is new.
+ * health and the next check. A check at the moment of a change sees the new state.
  */
 export function checkedNode(isHealthy: Steps<boolean>, timing: CheckTiming, phase: number): Steps<boolean> {
   const { initial, changes: healthChanges } = isHealthy;

@@ -14,7 +14,7 @@ export type KnownCheck =
   | 'switchyard'
   | 'switchyard-fast';
 
-/** As others check: DOWN nodes as often as those that are UP; while none is UP connections are closed, unless it is said otherwise. */
+/** Timing of other load balancers: DOWN nodes are checked as often as UP ones. Default of `whenNoneUp`: connections are closed. */
 function faithful(
   timing: Pick<CheckTiming, 'interval' | 'fall' | 'rise' | 'timeout'>,
   whenNoneUp: 'close' | 'all' = 'close',

@@ -16,14 +16,14 @@ export interface RolloutTimes {
   readonly newUp: Millis | undefined;
   /** The load balancer stopped using the old node. */
   readonly oldDown: Millis | undefined;
-  /** End of the observation: stands in for what did not happen. */
+  /** End of the observation, used as the time of events that did not happen. */
   readonly until: Millis;
 }
 
 /** Why a request was lost. `Alone`: the old node was the only one UP; `Shared`: half of the traffic went there. */
 export type LossCause = 'droppedByNodeAlone' | 'droppedByNodeShared' | 'appGone' | 'noServerUp' | 'unexplained';
 
-/** When the old node stopped answering, and who is to blame. */
+/** Time at which the old node stopped answering, and the cause. */
 export interface Blackout {
   /** `undefined`: it never stopped. */
   readonly at: Millis | undefined;

@@ -30,7 +30,7 @@ export function nodeTimeline(pods: readonly PodLife[], delays: ProxyDelays): Nod
   const { ready, terminating, terminatingFallback } = delays;
   const isReady = (pod: PodLife, at: number): boolean =>
     pod.readyAt + ready <= at && at < Math.max(pod.deletedAt + terminating, pod.readyAt + ready);
-  /** Known to terminate, and not yet known to be gone. */
+  /** Known to terminate, and not yet known to have ended. */
   const isDraining = (pod: PodLife, at: number): boolean =>
     pod.deletedAt + terminating <= at && at < pod.endsAt + Math.min(ready, terminating);
   const failingAt = (at: number): Failing => {

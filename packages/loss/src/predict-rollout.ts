@@ -19,7 +19,7 @@ export interface RolloutPrediction {
   /** The least; 0 with a worst above it means: sometimes. */
   readonly best: Millis;
   readonly worst: Millis;
-  /** Parts of `expected`, each rounded; causes that come to nothing are left out. */
+  /** Parts of `expected`, each rounded; causes without a loss are left out. */
   readonly byCause: Readonly<Partial<Record<ExplainedCause, Millis>>>;
   /** How likely it is that anything is lost, 0 to 1. */
   readonly probability: number;
@@ -49,12 +49,12 @@ export function predictRollout(setting: RolloutSetting): RolloutPrediction {
   const { pods, endsAt } = rolloutPods(setting.shape, setting.app);
   const groups = setting.policy === 'Cluster' ? [pods] : perNode(pods, setting.shape.nodes);
   const failOpen = failOpenOf(setting, groups.length);
-  const play = (chance: Chance): LostTime => lostTime(usedNodes(groups, setting, chance), failOpen);
+  const lostWith = (chance: Chance): LostTime => lostTime(usedNodes(groups, setting, chance), failOpen);
   const points = spreadPoints(groups.length + 2, sampleCount(pods.length));
   const losses = points.map(([ready = 0, terminating = 0, ...phases]) =>
-    play({ ready, terminating, phase: (node) => phases[node] ?? 0 }),
+    lostWith({ ready, terminating, phase: (node) => phases[node] ?? 0 }),
   );
-  const extremes = cornerChances(groups).map((chance) => total(play(chance)));
+  const extremes = cornerChances(groups).map((chance) => total(lostWith(chance)));
   const totals = losses.map(total);
   const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
   const shareOf = (amounts: readonly number[]): number =>

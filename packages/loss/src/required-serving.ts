@@ -20,7 +20,7 @@ export function requiredServing(setting: Omit<RolloutSetting, 'app'>): Millis | 
   const isTakenOut = whole(proxy.noticesTerminating.longest + takenOutAfter(check).longest);
   const isTakenIn = whole(proxy.noticesReady.longest + takenInAfter(check).longest - shape.minReady);
   if (fastDrain !== undefined) {
-    // A node that drains goes on being used while no other is UP; one with a new pod beside the old one does not drain at all.
+    // A draining node is still used while no other is UP; one with a new pod beside the old one does not drain at all.
     const isLeft = later(earlier(isTakenOut, fastDrain.longest), isTakenIn);
     return shape.spread === 'anywhere' ? later(isLeft, proxy.noticesTerminating.longest) : isLeft;
   }

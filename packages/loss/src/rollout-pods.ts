@@ -1,7 +1,7 @@
 import { seconds } from '@switchyard/core';
 import { type AppTiming, type RolloutShape, type RolloutStrategy, servingTime } from './rollout-setting.ts';
 
-/** When one pod comes and goes. Milliseconds after the rollout's start; may be infinite. */
+/** Times of one pod, in milliseconds after the rollout's start; may be infinite. */
 export interface PodLife {
   readonly node: number;
   readonly readyAt: number;
@@ -13,7 +13,7 @@ export interface PodLife {
 /** The pods of a rollout. */
 export interface RolloutPods {
   readonly pods: readonly PodLife[];
-  /** When the last new pod is available and the last old one gone. Infinite: the rollout cannot end by itself. */
+  /** Time at which the last new pod is available and the last old one has ended. Infinite: the rollout cannot end. */
   readonly endsAt: number;
 }
 
@@ -27,13 +27,13 @@ interface Pod {
 /** The controllers act this long after what they wait for (20 to 40 ms were measured). */
 const reaction: number = seconds(0.03);
 
-/** Plays the Deployment controller's part: which pod is created and deleted when, and on which node. */
+/** Simulates the Deployment controller: when it creates and deletes pods, and on which nodes. */
 export function rolloutPods(shape: RolloutShape, app: AppTiming): RolloutPods {
   const serving = servingTime(app);
   const most = shape.spread === 'perNode' ? Math.min(shape.replicas, shape.nodes) : shape.replicas;
   const pods = Array.from({ length: most }, (_, index): Pod => ({ ...old, node: index % shape.nodes }));
-  const play = new Rollout({ ...shape, replicas: most }, pods, { startup: app.startup, serving });
-  const endsAt = play.run();
+  const rollout = new Rollout({ ...shape, replicas: most }, pods, { startup: app.startup, serving });
+  const endsAt = rollout.run();
   return {
     pods: pods.map(({ node, readyAt, deletedAt }) => ({ node, readyAt, deletedAt, endsAt: deletedAt + serving })),
     endsAt,
@@ -42,7 +42,7 @@ export function rolloutPods(shape: RolloutShape, app: AppTiming): RolloutPods {
 
 const old = { isOld: true, readyAt: -Infinity, deletedAt: Infinity };
 
-/** The pods so far; one rollout is played once. */
+/** Simulation of one rollout, for one run. */
 class Rollout {
   readonly #shape: RolloutShape;
   readonly #pods: Pod[];

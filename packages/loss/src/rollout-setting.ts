@@ -3,9 +3,9 @@ import type { CheckTiming, Span } from './check-timing.ts';
 
 /** Delays of the nodes' proxies behind EndpointSlices, and their handling of terminating endpoints. */
 export interface ProxyTiming {
-  /** KEP-1669: a node without a ready endpoint goes on forwarding to those that serve while they terminate. */
+  /** KEP-1669: a node without a ready endpoint still forwards to those that serve while they terminate. */
   readonly terminatingFallback: boolean;
-  /** From an endpoint's being ready until its node's health check says so and the load balancer's check has its answer. */
+  /** From an endpoint's readiness until its node's health check passes and the load balancer's check has its answer. */
   readonly noticesReady: Span;
   /** From an endpoint's being deleted until its node's health check fails (and its traffic stops, without the fallback). */
   readonly noticesTerminating: Span;
@@ -49,7 +49,7 @@ export interface RolloutSetting {
   readonly proxy: ProxyTiming;
   readonly app: AppTiming;
   readonly shape: RolloutShape;
-  /** The load balancer follows EndpointSlices itself and drains a node this long after its last ready endpoint has gone. */
+  /** Delay after which the load balancer drains a node that lost its last ready endpoint, by EndpointSlices; undefined: it only checks health. */
   readonly fastDrain?: Span;
 }
 

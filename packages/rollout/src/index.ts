@@ -1,6 +1,6 @@
 /**
- * One rolling update under an open loop of requests, watched from all sides, and what it comes down to: what was lost, why, and what
- * the loss model says of the times that were observed. Runs on a lab's cluster with any Service proxy.
+ * One rolling update under an open loop of requests, with observers of pods, slices, proxies and load balancer, and its summary: losses,
+ * their causes, and the prediction of the loss model from the observed times. Runs on a lab's cluster with any Service proxy.
  */
 export type * from './run-record.ts';
 export type * from './run-summary.ts';

@@ -17,7 +17,7 @@ export function rolloutTimes(run: RunRecord, move: Move, picked: Picked): Rollou
     : timesOfOwn(run, move, picked);
 }
 
-/** A path that ends at endpoints of the node it comes to: through a load balancer, or straight to the old node. */
+/** Times for a path whose node only uses its own endpoints: through a load balancer, or straight to the old node. */
 function timesOfOwn(run: RunRecord, move: Move, picked: Picked): RolloutTimes {
   const { path } = run;
   const oldNode = path.kind === 'node' ? path.node : move.oldPod.node;
@@ -38,7 +38,7 @@ function timesOfOwn(run: RunRecord, move: Move, picked: Picked): RolloutTimes {
   };
 }
 
-/** A path whose node may use every endpoint: what counts is whether any is ready, and when this node knew. */
+/** Times for a path whose node may use every endpoint: whether any is ready, and when this node knew. */
 function timesOfAll(run: RunRecord, move: Move, picked: Picked): RolloutTimes {
   const node = run.path.kind === 'node' ? run.path.node : '';
   const common = { until: run.endedAt, appEnded: endOf(run, move) };

@@ -1,9 +1,9 @@
 import { flowText, healthStepText, isOfMatrix, type Scenario, type ScenarioStep } from '@switchyard/scenarios';
 
 /**
- * The id of what a step looks at, stable and unique within its case. In scenario files `line 23`. In the matrix `outside/tcp`, where
- * each source and protocol comes once, and `health`; where the cluster changes, `after 20 changes: ` and the flow. Undefined for
- * a step that only changes the cluster.
+ * The id of a step's check, stable and unique within its case. In scenario files `line 23`. In the matrix `outside/tcp`, where each
+ * source and protocol occurs once, and `health`; in cases that change the cluster, `after 20 changes: ` and the flow. Undefined for a
+ * step that only changes the cluster.
  */
 export function checkIdOf(scenario: Scenario, step: ScenarioStep): string | undefined {
   if (!isLook(step)) return undefined;

@@ -32,7 +32,7 @@ export class ClusterEnvironment implements TestEnvironment {
   readonly target = 'cluster';
   readonly proxyUnderTest: ProxyUnderTest;
   readonly ipFamilies: readonly IpFamily[];
-  /** From outside only NodePorts can be reached: `stepObstacle` says so of scenarios, `obstacle` of sequences. */
+  /** From outside only NodePorts can be reached: `stepObstacle` excludes other steps of scenarios, `obstacle` sequences. */
   readonly can: ReadonlySet<Ability> = new Set(['sendFromOutside', 'holdConnections', 'load']);
   readonly proxy = undefined;
   readonly lab = undefined;

@@ -6,7 +6,7 @@ import { type ClusterEnvironmentOptions, runLabel } from './cluster-options.ts';
 /** Facts about a cluster before the run writes to it. */
 export interface Preflight {
   readonly nodes: NodePair;
-  /** Namespaces of runs that did not end, or go on. */
+  /** Namespaces of runs in progress, or of runs that did not clean up. */
   readonly otherRuns: readonly string[];
 }
 

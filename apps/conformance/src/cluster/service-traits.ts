@@ -2,7 +2,7 @@ import { ApiServerError, type IpFamily } from '@switchyard/core';
 import { apiResources } from '@switchyard/core/kubernetes';
 import type { Caller } from './traffic-caller.ts';
 
-/** Families that Services of this cluster can have: the API server says it of one that would take both. */
+/** Families that Services of this cluster can have: those that the API server gives to a Service that prefers both. */
 export async function serviceFamilies(
   { api, namespace }: Caller,
   families: readonly IpFamily[],

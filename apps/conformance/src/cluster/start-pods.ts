@@ -129,7 +129,7 @@ async function eventsOf(
   signal: AbortSignal,
 ): Promise<readonly EventObject[]> {
   const select = { namespace, fieldSelector: `involvedObject.name=${name}` };
-  // Events only explain the wait; without the right to read them it goes on.
+  // Events only explain the wait, which continues without the right to read them.
   const events = await api.list(apiResources.events, select, signal).catch(() => ({ items: [] }));
   const time = ({ lastTimestamp, metadata }: EventObject): string => lastTimestamp ?? metadata.creationTimestamp ?? '';
   return events.items.toSorted((a, b) => time(a).localeCompare(time(b)));

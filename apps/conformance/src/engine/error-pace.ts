@@ -26,7 +26,7 @@ export class ErrorPace {
     this.#clock = clock;
   }
 
-  /** The limits as this flow's sender meets them. */
+  /** The limits for this flow's sender. */
   limitsFor(flow: ScenarioFlow): ErrorLimits {
     const receiver = `${flow.fromEndpoint ?? flow.from} ${ipFamilyOf(flow.to)}`;
     return { heldBack: () => this.#heldBack(), paced: (work) => this.#paced(receiver, work) };

@@ -5,15 +5,15 @@ import { isOnlyLooking } from './run-scenario.ts';
 /** Cases that run together. */
 export type Unit =
   | { readonly kind: 'single'; readonly settings: string; readonly cases: readonly [ConformanceCase] }
-  /** Put into the cluster together and looked at together. */
+  /** Written to the cluster together and checked together. */
   | { readonly kind: 'batch'; readonly settings: string; readonly cases: readonly ScenarioCase[] };
 
 /** Larger batches would make an unrealistic cluster, and failures that are hard to analyse. */
 const largestBatch = 250;
 
 /**
- * The order of a round: cases of a batch together, and units with the same proxy settings behind each other, for other settings
- * are another start of the proxy. Which settings come first, and which unit of them, is chance; the same for the same seed.
+ * The order of a round: cases of a batch together, and units with the same proxy settings one after the other, because other settings
+ * need a restart of the proxy. The order of settings, and of units within them, is random but equal for equal seeds.
  */
 export function planUnits(cases: readonly ConformanceCase[], random: Random): readonly Unit[] {
   const units = [...Map.groupBy(cases, batchKey)].flatMap(([key, members]) =>

@@ -14,7 +14,7 @@ export type Attempts = (count: number) => Promise<readonly Seen[]>;
 export interface ErrorLimits {
   /** How many errors they have held back until now; undefined where the node does not say. */
   heldBack(): Promise<number | undefined>;
-  /** Does the work when the limits again allow an error to this flow's sender, and nothing else of that sender meanwhile. */
+  /** Runs work when the limits allow another error to this flow's sender, and no other paced work of that sender at the same time. */
   paced<T>(work: () => Promise<T>): Promise<T>;
 }
 
@@ -68,7 +68,7 @@ async function probeRefusal(
   const isLimited = before === undefined || after === undefined ? 'unknown' : after > before;
   if (isLimited === false || (isLimited === 'unknown' && expect.kind === 'drop')) return conclude(seen, expect);
   const refused = seen.filter(({ kind }) => kind === 'refused');
-  // Errors were held back, and those that came say what the others would have said.
+  // Errors were suppressed; those that arrived show the verdict of the others.
   if (isLimited === true && refused.length > 0) return { ...conclude(refused, expect), attempts: seen.length };
   return probePaced(expect, seen, { attempt, limits });
 }
@@ -89,7 +89,7 @@ async function probePaced(
     if (one.kind !== 'timeout' || held === 0) return conclude(seen, expect);
     heldBack = held;
   }
-  // A node that does not count is judged by the pace: at it the limits allow every attempt its error.
+  // A node without counters is judged by the pace, at which the limits allow an error for every attempt.
   if (heldBack === undefined) return conclude(seen, expect);
   return { status: 'inconclusive', because: limitedText(seen.length), attempts: seen.length };
 }
@@ -126,7 +126,7 @@ export function limitedText(attempts: number): string {
   );
 }
 
-/** Silence that may be refusals; other answers decide by themselves. */
+/** Whether some attempts were silent and all others refused: the silence may be suppressed refusals. */
 function isSilenceOrRefusal(seen: readonly Seen[]): boolean {
   return (
     seen.some(({ kind }) => kind === 'timeout') && seen.every(({ kind }) => kind === 'timeout' || kind === 'refused')

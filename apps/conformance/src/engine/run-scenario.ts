@@ -30,9 +30,9 @@ type LookStep = FlowStep | HealthStep;
 export interface ScenarioRun {
   readonly environment: TestEnvironment;
   readonly record: CaseRecorder;
-  /** How many looks may go on side by side. */
+  /** Limits the checks that run side by side. */
   readonly gate: Gate;
-  /** Shared by all that goes on in the environment. */
+  /** Shared by all checks in the environment. */
   readonly pace: ErrorPace;
   /** Resolves when failed flows have been followed; the cluster stays as it is until then. */
   readonly traced: () => Promise<unknown>;
@@ -41,7 +41,7 @@ export interface ScenarioRun {
 /** A wrong answer that turns right within this time does not count, in milliseconds: proxies may apply changes with a delay. */
 const settleTime = 1000;
 
-/** Whether a scenario only looks: no step changes anything. */
+/** Whether a scenario has checks only: no step changes anything. */
 export function isOnlyLooking({ steps }: Scenario): boolean {
   return steps.every(({ kind }) => kind === 'flow' || kind === 'healthCheck');
 }
@@ -113,7 +113,7 @@ interface Looked {
   readonly flow: ScenarioFlow | undefined;
 }
 
-/** Flows that expect silence come before those that may provoke ICMP errors: an error that is held back would leave silence in doubt. */
+/** Probes flows that expect silence before those that may cause ICMP errors: a suppressed error would make silence ambiguous. */
 function flowCheck(
   scenario: Scenario,
   step: FlowStep,
@@ -200,7 +200,7 @@ async function healthCheck(
   }
 }
 
-/** Kills the proxy and starts it again while a flow that must not notice goes on. */
+/** Kills the proxy and starts it again while a flow is probed, which must not be affected. */
 async function restart(
   scenario: Scenario,
   { index, step }: { readonly index: number; readonly step: ScenarioStep },

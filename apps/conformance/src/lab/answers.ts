@@ -45,7 +45,7 @@ export function seenOfSilence(result: Exclude<ProbeResult, { readonly status: 'a
   }
 }
 
-/** A Service's health check port, also after the Service is gone. */
+/** A Service's health check port, also after the Service was removed. */
 export function healthPortOf(scenario: Scenario, name: string): number {
   const all = servicesOf(scenario).filter((service) => service.name === name);
   const port = all.find(({ healthCheckNodePort }) => healthCheckNodePort !== undefined)?.healthCheckNodePort;

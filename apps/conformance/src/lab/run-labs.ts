@@ -32,7 +32,7 @@ export interface LabRunsOptions {
 
 const letters = 'abcdefghijklmnopqrstuvwxyz';
 
-/** Runs everything in labs of its own, which are gone when this resolves or rejects. Reports in the order of `runs`, then of rounds. */
+/** Runs everything in its own labs, which are removed before this resolves or rejects. Reports in the order of `runs`, then of rounds. */
 export async function runLabs(options: LabRunsOptions, signal: AbortSignal): Promise<readonly RunReport[]> {
   const { runs, jobs, rounds, onProgress } = options;
   const about = runs.map(({ program, cell, cases }) => ({ proxy: program.about, cell, cases }));

@@ -56,7 +56,7 @@ export interface ScenarioCase extends CaseInfo {
   readonly scenario: Scenario;
   /**
    * Cases with the same batch and the same agent settings change nothing while they run, and share no address, port or
-   * name: they may be put into the cluster together and looked at together.
+   * name: they may be written to the cluster and checked together.
    */
   readonly batch: string | undefined;
 }

@@ -1,7 +1,7 @@
 import type { FamilyCell } from './case.ts';
 import type { CaseResult } from './report-file.ts';
 
-/** Which of the runs of an invocation; several go on side by side. */
+/** Name of a run. Several runs of an invocation may be active side by side. */
 export interface RunName {
   readonly proxy: string;
   readonly cell: FamilyCell;

@@ -88,9 +88,9 @@ export interface ProxyControl {
   /** How often it was started in this environment. */
   readonly starts: number;
   readonly isRunning: boolean;
-  /** SIGKILL; resolves when it is gone. What it left in the kernel stays. */
+  /** Sends SIGKILL; resolves when the process has ended. Its rules stay in the kernel. */
   kill(): Promise<void>;
-  /** SIGTERM, SIGKILL after five seconds; resolves when it is gone. */
+  /** Sends SIGTERM, and SIGKILL after five seconds; resolves when the process has ended. */
   stop(): Promise<void>;
   /** Starts it with the settings of the last `reset`. Resolves at once, with the CLOCK_MONOTONIC time of its exec. */
   start(options?: StartOptions): Promise<Millis>;
@@ -118,7 +118,7 @@ export interface TestEnvironment extends AsyncDisposable {
   readonly can: ReadonlySet<Ability>;
   /** Undefined unless the environment `can` control it. */
   readonly proxy: ProxyControl | undefined;
-  /** The lab beneath, for sequences that look at it directly; undefined on a cluster. */
+  /** The lab, for sequences that use it directly; undefined on a cluster. */
   readonly lab: Lab | undefined;
   /** The lab's API server and controllers; undefined on a cluster. */
   readonly cluster: LabCluster | undefined;
@@ -146,7 +146,7 @@ export interface TestEnvironment extends AsyncDisposable {
   health(scenario: Scenario, check: ScenarioHealthCheck, signal: AbortSignal): Promise<string>;
   /**
    * Sends this flow once more with its packet followed through the kernel; one line per station (hook, rule, verdict, conntrack).
-   * One line that says why where the environment cannot.
+   * One line with the reason if the environment cannot.
    */
   trace(scenario: Scenario, flow: ScenarioFlow, signal: AbortSignal): Promise<readonly string[]>;
 }

@@ -4,7 +4,7 @@ import type { PlannedRun, ProgressEvent, RunName } from '../model/progress.ts';
 /** One case of one run. */
 interface Due {
   readonly kind: string;
-  /** Time of its lane that it has taken so far, in ms; cases that go on together share it. */
+  /** Its share of the lane's time so far, in ms; cases that run together share the time. */
   cost: number;
   hasStarted: boolean;
   hasEnded: boolean;
@@ -13,7 +13,7 @@ interface Due {
 /** Share of all cases, 0 to 1, that must have ended before an estimate. */
 const leastKnown = 0.05;
 
-/** How a run is called where several go on: `iptables-nft dual`, with its round from the second on. */
+/** Name of a run among several: `iptables-nft dual`, with its round from the second on. */
 export function runText({ proxy, cell, round }: RunName): string {
   return `${proxy} ${cell}${round > 1 ? `, round ${round}` : ''}`;
 }

@@ -31,7 +31,7 @@ export interface ReportTargets {
 /** Number of failures that a summary prints with all their checks. */
 export const failuresDetailed = 40;
 
-/** What `--help` says of both commands. */
+/** Text of `--help` of both commands. */
 export const reportUsage = `switchyard-conformance report FILE.json... [--text] [--json F] [--junit F] [--html F]
   Makes pages and summaries of runs that were done before. Several files are merged; runs of the same
   proxy and cell count as further rounds. Without an option: --text.

@@ -28,7 +28,7 @@ ${oneSidedTable(diff.oneSided, names)}
 
 type Names = Readonly<Record<Side, string>>;
 
-/** How often one side did this where the other did that: a matrix of outcomes, which a person sees at a glance. */
+/** Number of checks by the outcomes of both sides, as a matrix. */
 function kindsTable(differences: readonly CheckDifference[], names: Names): string {
   if (differences.length === 0) return '';
   const pairs = Map.groupBy(differences, ({ a, b }) => JSON.stringify([kindOf(a), kindOf(b)]));

@@ -4,7 +4,7 @@ import { type Column, columnsOf } from './columns.ts';
 
 /** One side of a comparison: a proxy in a cell, all its rounds. */
 export interface DiffSide {
-  /** Where it comes from. */
+  /** File of the report. */
   readonly file: string;
   readonly column: Column;
 }

@@ -41,7 +41,7 @@ export interface RunDiff {
   /** Number of cases that both ran. */
   readonly sharedCases: number;
   readonly differences: readonly CheckDifference[];
-  /** Checks whose observation varies between rounds of a side: no difference, since it says nothing of the proxy. */
+  /** Checks whose observation varies between rounds of a side: no difference, since the proxy may not be the cause. */
   readonly unstable: readonly CheckDifference[];
   readonly oneSided: readonly OneSided[];
 }

@@ -1,4 +1,4 @@
-/** A duration as a person says it: `0.4 s`, `12 s`, `3 min 05 s`, `1 h 02 min`. From milliseconds. */
+/** A duration as text: `0.4 s`, `12 s`, `3 min 05 s`, `1 h 02 min`. From milliseconds. */
 export function durationText(duration: number): string {
   const seconds = duration / 1000;
   if (seconds < 9.95) return `${seconds.toFixed(1)} s`;

@@ -25,9 +25,9 @@ export interface ProgressOptions {
 
 /** Interval at which a terminal's block is redrawn without events, so that its times advance. */
 const beat = millis(250);
-/** Not more often than this, however fast events come. */
+/** Least time between two drawings, in milliseconds. */
 const shortest = 80;
-/** Plain output says how far it is this often. */
+/** Interval of progress lines in plain output, in milliseconds. */
 const plainInterval = 30_000;
 
 /**

@@ -87,7 +87,7 @@ export function readReport(name: string, text: string): ReportFile {
   }
   const parsed = v.safeParse(report, json);
   if (parsed.success) {
-    // The schema leaves a key out where the model says undefined, which reads the same.
+    // The schema omits keys whose value in the model is undefined; both read the same.
     return parsed.output as unknown as ReportFile;
   }
   const faults = parsed.issues.map((issue) => `${v.getDotPath(issue) ?? 'the file'}: ${issue.message}`);

@@ -59,7 +59,7 @@ export function readTrace(text: string): readonly PacketPath[] {
   return joined([...paths.values()].flatMap((path) => finished(path)));
 }
 
-/** The kernel may give a packet that comes from a bridge another number half-way: what begins in the middle goes on from somewhere. */
+/** Joins paths of one packet. The kernel may give a packet from a bridge another id half-way, so a path may begin in the middle. */
 function joined(paths: readonly PacketPath[]): readonly PacketPath[] {
   const whole: PacketPath[] = [];
   for (const path of paths) {
@@ -98,7 +98,7 @@ function onPacket(path: OpenPath, text: string, ownChain: string | undefined): v
   if (ownChain === undefined) return;
   path.passed.add(ownChain);
   const station = stations.get(ownChain);
-  // A reply is noticed by a chain of its own; that is where it comes from for the reader.
+  // A reply is marked by a chain of its own, which counts as its first station.
   const words = station ?? (path.lines.length === 0 ? replyStation(ownChain) : undefined);
   if (words === undefined) return;
   const shown = headText(head);

@@ -1,7 +1,7 @@
 import { type IpFamily, millis } from '@switchyard/core';
 import type { LabNode } from '@switchyard/lab';
 
-/** More than a packet and its answer meet; what comes behind is other traffic of the node. */
+/** More rules than a packet and its answer match; further ones are other traffic of the node. */
 const most = 40;
 
 /** The counters of iptables-legacy's rules, which nftables' traces do not show. */

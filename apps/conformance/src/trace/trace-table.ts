@@ -4,7 +4,7 @@ import type { IpAddress, IpFamily, Protocol } from '@switchyard/core';
 export interface TracedPacket {
   readonly family: IpFamily;
   readonly protocol: Protocol;
-  /** Of the sender; undefined: not known, then what the sender's socket was led to cannot always be found. */
+  /** Source address; undefined: unknown, so packets of a socket that was translated at connect may not be found. */
   readonly source?: IpAddress | undefined;
   readonly address: IpAddress;
   readonly port: number;
@@ -62,7 +62,7 @@ function chain(name: string, hook: string, priority: number, rules: readonly str
   ];
 }
 
-/** The flow itself, and what its sender begins otherwise: a socket may have been led to an endpoint before there was a packet. */
+/** Rules for the flow itself, and for other new flows of its sender: a socket may have been translated before the first packet. */
 function requestRules({ family, protocol, source, address, port }: TracedPacket): readonly string[] {
   const ip = ipWord(family);
   const exact = `${ip} daddr ${address} ${protocol.toLowerCase()} dport ${port} ${first(protocol)}`;

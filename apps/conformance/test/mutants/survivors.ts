@@ -18,7 +18,7 @@ export const survivors: ReadonlyMap<string, string> = new Map([
   ],
   [
     'ebpf/emptied-set-stays',
-    'equivalent once a change is written: the frontends refuse before the set is asked. The empty set is for a program that read a frontend a microsecond before; tests of the maps put a read there.',
+    'equivalent once a change is written: the frontends refuse before the set is used. The empty set is for a program that read a frontend a microsecond before; tests of the maps put a read there.',
   ],
   [
     'ebpf/stale-generation',

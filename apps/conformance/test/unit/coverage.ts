@@ -155,11 +155,7 @@ export const coverage: readonly CoveredFeature[] = [
     'sequence/dual-stack/*',
   ),
   covered(35, 'allocateLoadBalancerNodePorts false', 'scenario/load-balancer-without-node-port/*'),
-  untold(
-    36,
-    'loadBalancerClass, appProtocol',
-    'neither means anything to a node: packets are the same whatever they say',
-  ),
+  untold(36, 'loadBalancerClass, appProtocol', 'neither has a meaning for nodes: packets do not depend on them'),
   covered(
     37,
     'healthCheckNodePort',
@@ -167,12 +163,12 @@ export const coverage: readonly CoveredFeature[] = [
     'sequence/health-node-ports/*',
     'matrix/loadBalancerIP/Local/**',
   ),
-  untold(38, 'direct server return', 'kube-proxy has it in no mode, and nothing in the API asks for it'),
+  untold(38, 'direct server return', 'no mode of kube-proxy has it, and the API has no field for it'),
   untold(
     39,
     'consistent hashing',
     'kube-proxy has it in ipvs mode alone; which of several endpoints answers is left to chance',
   ),
   untold(40, 'hostPort', 'a plug-in of the container network does it, not the Service proxy'),
-  untold(41, 'an algorithm for each Service', 'kube-proxy has none, and nothing in the API asks for it'),
+  untold(41, 'an algorithm for each Service', 'kube-proxy has none, and the API has no field for it'),
 ];

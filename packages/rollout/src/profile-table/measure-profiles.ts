@@ -16,7 +16,7 @@ export interface ProfileMeasurement {
   readonly profiles: readonly Profile[];
   /** Of the terminating fallback. */
   readonly fallbacks: readonly boolean[];
-  /** Seconds that the app goes on serving after SIGTERM, unscaled. */
+  /** Seconds that the app serves after SIGTERM, unscaled. */
   readonly drains: readonly number[];
   /** Rollouts of each. */
   readonly rounds: number;
@@ -39,7 +39,7 @@ export interface MeasuredRollout {
 const firstPort = 80;
 
 /**
- * Measures them all on one experiment: an app per drain time, rolled side by side behind the same load balancer, which is started anew for each
+ * Measures them all on one experiment: an app per drain time, rolled side by side behind the same load balancer, which restarts for each
  * profile. Yields each group when it is done.
  */
 export async function* measureProfiles(

@@ -20,7 +20,7 @@ interface Row {
   readonly isFirstOfGroup?: boolean;
 }
 
-/** How a bar is drawn, and what stands in it. */
+/** Style and label of a bar. */
 interface BarStyle {
   readonly style: string;
   readonly label: string;

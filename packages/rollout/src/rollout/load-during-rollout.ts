@@ -78,7 +78,7 @@ async function awaitMove(setup: RolloutSetup, app: SettledApp, timeout: Millis, 
     },
     options,
   );
-  // An app that stops early is gone long before HAProxy notices, and requests are lost until it does.
+  // An app that stops early ends long before HAProxy notices, and requests are lost until it does.
   await awaitPlaced(setup, app, { ...options, what: 'HAProxy to use the nodes with new pods only' });
 }
 
@@ -86,7 +86,7 @@ async function show(load: AsyncIterable<LoadResult>, progress: RolloutProgress):
   for await (const result of inOrder(load)) progress.request(requestOf(result));
 }
 
-/** Results come as they end; a lost request ends half a second after its successors. Readers want the order of sending. */
+/** Orders results by sending: they arrive as they end, and a lost request ends half a second after its successors. */
 async function* inOrder(load: AsyncIterable<LoadResult>): AsyncIterable<LoadResult> {
   const early = new Map<number, LoadResult>();
   let next = 0;

@@ -46,12 +46,12 @@ const gracePeriod = 300;
 const rate = 40;
 /** Less than the second after which a SYN is sent again: a request whose first packet was dropped is lost. */
 const requestTimeout = millis(900);
-/** For pods to become ready, and for all to be gone. */
+/** Longest wait until pods are ready, and until all are removed. */
 const readyTimeout = millis(30_000);
 const port = 80;
 const echoPort = 7000;
 
-/** The load balancer whose health checks leave no hole: docs/health-check-profiles.md. */
+/** The profile whose health checks always leave a node UP: docs/health-check-profiles.md. */
 const profile = 'switchyard';
 
 /** Starts everything that a rollout needs, on an environment whose proxy runs on its first node. */

@@ -16,7 +16,7 @@ const absence = timeoutSeconds * 1000 + 1500;
  */
 const services = 10;
 
-/** Clients stay at their endpoints for as long as they come in time, and no longer. */
+/** Clients keep their endpoints while they connect within the timeout, and no longer. */
 export const affinityTimeouts: Sequence = {
   name: 'affinity-timeouts',
   title: 'a client stays at its endpoint while it comes within the timeout, and chooses anew after it',
@@ -89,7 +89,7 @@ function client(name: string, all: readonly Call['service'][], how: Pick<Call, '
   return { name, calls: all.map((service) => ({ service, ...how })) };
 }
 
-/** Who answered, by client and Service. */
+/** Answering endpoints, by client and Service. */
 async function visit(
   context: SequenceContext,
   clients: readonly Client[],

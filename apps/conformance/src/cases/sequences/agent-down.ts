@@ -17,7 +17,7 @@ const mostStarts = 4;
 /** Time between the kill of the proxy and the first packets, in milliseconds. */
 const absence = 200;
 
-/** The cluster goes on without its proxy: what was in the kernel stays, what changes is made up for at the start. */
+/** The node continues without its proxy: the kernel keeps its rules, and the next start applies all changes. */
 export const agentDown: Sequence = {
   name: 'agent-down',
   title: 'without its proxy a node goes on with what it had; the start makes up for all that changed, at once',
@@ -96,7 +96,7 @@ async function seeAfter(context: SequenceContext, { changed, removed, added }: S
   );
 }
 
-/** Starts it with another endpoint each time until it is quick enough, or often enough. */
+/** Starts the proxy with another endpoint each time, until it is quick enough or has started `mostStarts` times. */
 async function seeFirstAnswer(context: SequenceContext, call: Call): Promise<void> {
   const isOurs = context.environment.proxyUnderTest.command === undefined;
   const limit = isOurs ? limits.ours : limits.others;

@@ -2,7 +2,7 @@ import { outsideToNodePort, podToClusterIp } from './support/object-factory.ts';
 import { underLoad } from './support/load.ts';
 import type { Sequence } from './support/sequence.ts';
 
-/** Endpoints of one family come and go while the other one serves. */
+/** Endpoints of one family change while the other family serves. */
 export const dualStack: Sequence = {
   name: 'dual-stack',
   title: 'the two families of a Service change independently: one is refused while the other loses nothing',

@@ -4,12 +4,12 @@ import { underLoad } from './support/load.ts';
 import type { Sequence } from './support/sequence.ts';
 
 const changes = 50;
-/** Between two changes, in milliseconds: faster than some proxies follow, so they meet many at once. */
+/** Between two changes, in milliseconds: shorter than some proxies need, so they get several at once. */
 const interval = 30;
 const others = ['near2', 'far', 'far2'] as const;
 const conditions = ['ready', 'serving-terminating', undefined] as const;
 
-/** Endpoints come, end and go without pause; one stays. */
+/** Endpoints are added, terminate and are removed without pause; one stays. */
 export const endpointChurn: Sequence = {
   name: 'endpoint-churn',
   title: 'fifty changes of an endpoint set in a row lose no connection, and the last one counts',
@@ -19,7 +19,7 @@ export const endpointChurn: Sequence = {
   async run(context) {
     const { objects } = context;
     const service = objects.service({ type: 'NodePort' });
-    /** Each of the others is in one of three conditions, as the digits of the number to base 3 say. */
+    /** Each of the others is in one of three conditions, by a digit of the number to base 3. */
     const at = (change: number): readonly ScenarioEndpoint[] => [
       objects.endpoint(service, 'near'),
       ...others.flatMap((pod, index) => {

@@ -43,7 +43,7 @@ export const sequences: readonly Sequence[] = [
   endpointChurn,
 ];
 
-/** Cases written as programs over the environment, in every family. `clock` is for tests over an environment whose time is made up. */
+/** Cases written as programs, in every family. `clock` is for tests with simulated time. */
 export function sequenceCases(options: CatalogueOptions, clock: Clock = systemClock): readonly SequenceCase[] {
   return sequences.flatMap((sequence) => casesOf(sequence, options, clock));
 }

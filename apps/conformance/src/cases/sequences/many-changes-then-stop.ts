@@ -4,11 +4,11 @@ import { underLoad } from './support/load.ts';
 import type { SequenceContext } from './support/sequence-context.ts';
 import type { Sequence } from './support/sequence.ts';
 
-/** Written without a pause, so that the end meets the proxy at work. */
+/** Number of changes, written without a pause, so that the proxy ends while it applies them. */
 const changes = 30;
 const pods: readonly PodName[] = ['near', 'near2', 'far', 'far2'];
 
-/** The proxy ends in the middle of its work. */
+/** The proxy ends while it applies changes. */
 export const manyChangesThenStop: Sequence = {
   name: 'many-changes-then-stop',
   title: 'a proxy that ends in the middle of many changes loses nothing, and makes up for all of them at its start',
@@ -61,7 +61,7 @@ function podAt(change: number): PodName {
 
 type Endpoints = Parameters<SequenceContext['write']>[0]['endpoints'] & object;
 
-/** One change: endpoints move, and a Service comes or goes. */
+/** One change: endpoints move, and a Service is added or removed. */
 async function burst(
   context: SequenceContext,
   change: number,

@@ -5,8 +5,8 @@ import type { SequenceContext } from './support/sequence-context.ts';
 import type { Sequence } from './support/sequence.ts';
 
 /**
- * The Node gets another address. kube-proxy only logs that, so the answers of its NodePorts count after a restart; what follows at once
- * may do so: nothing is looked at before.
+ * The Node gets another address. kube-proxy only logs that, so its NodePorts are checked after a restart. A proxy that follows at once is
+ * also correct: nothing is checked before.
  */
 export const nodePortAddressChange: Sequence = {
   name: 'node-port-address-change',

@@ -2,10 +2,10 @@ import { outsideToNodePort, podToClusterIp } from './support/object-factory.ts';
 import { underLoad } from './support/load.ts';
 import type { Sequence } from './support/sequence.ts';
 
-/** Cluster to Local and back, twice, and once more: the last one stays. */
+/** Changes from Cluster to Local and back; the last one stays. */
 const policies = ['Local', 'Cluster', 'Local', 'Cluster', 'Local'] as const;
 
-/** The external policy changes back and forth while packets come in. */
+/** The external policy changes back and forth under load. */
 export const etpToggleUnderLoad: Sequence = {
   name: 'etp-toggle-under-load',
   title: 'externalTrafficPolicy changes back and forth and loses no connection where this node has an endpoint',
@@ -31,7 +31,7 @@ export const etpToggleUnderLoad: Sequence = {
   },
 };
 
-/** The internal policy changes back and forth while pods connect. */
+/** The internal policy changes back and forth under load. */
 export const itpToggleUnderLoad: Sequence = {
   name: 'itp-toggle-under-load',
   title: 'internalTrafficPolicy changes back and forth and loses no connection where this node has an endpoint',

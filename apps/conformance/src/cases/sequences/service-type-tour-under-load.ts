@@ -4,7 +4,7 @@ import type { Sequence } from './support/sequence.ts';
 
 const tour = ['ClusterIP', 'NodePort', 'LoadBalancer', 'NodePort', 'ClusterIP'] as const;
 
-/** A Service becomes more, and less again, while pods connect to its cluster IP. */
+/** A Service changes its type up and down while pods connect to its cluster IP. */
 export const serviceTypeTourUnderLoad: Sequence = {
   name: 'service-type-tour-under-load',
   title: 'a Service changes its type there and back; its cluster IP loses nothing, its other frontends come and go',

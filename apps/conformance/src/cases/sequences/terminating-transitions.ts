@@ -44,7 +44,7 @@ const title = 'new connections go to ready endpoints, else to those that still s
 const why =
   'KEP-1669: without a ready endpoint the serving terminating ones are used, for the cluster and for the node on its own; kube-proxy facts 3, 5, 6, 7';
 
-/** Pods end one after the other, and come back. */
+/** Pods terminate one after the other, and become ready again. */
 export const terminatingOneByOne: Sequence = {
   name: 'terminating-one-by-one',
   title,
@@ -54,7 +54,7 @@ export const terminatingOneByOne: Sequence = {
   run: (context) => run(context, oneByOne),
 };
 
-/** All pods of a Service end at once, and come back. */
+/** All pods of a Service terminate at once, and become ready again. */
 export const terminatingTogether: Sequence = {
   name: 'terminating-together',
   title,

@@ -38,7 +38,7 @@ ${island}${script === '' ? '' : `<script>${script}</script>\n`}</body>
 `;
 }
 
-/** JSON that cannot end the element it stands in. */
+/** JSON that cannot close its `script` element. */
 function scriptJson(data: unknown): string {
   return JSON.stringify(data)
     .replaceAll('<', '\\u003c')

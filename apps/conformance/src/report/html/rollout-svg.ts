@@ -57,7 +57,7 @@ interface AnswerLane {
   readonly times: readonly number[];
 }
 
-/** Words for requests that were not answered; all others name who answered. */
+/** Words for requests that were not answered; other outcomes name the answering endpoint. */
 const lostWords = /^(?:lost|timeout|refused|reset|closed|error|failed|unanswered|noanswer|status)/i;
 
 /** One lane per answering endpoint, in order of their first answer, and one for what was lost. */

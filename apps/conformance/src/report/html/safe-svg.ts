@@ -14,8 +14,7 @@ const token = /<(\/?)([A-Za-z]+)((?:\s+[A-Za-z][\w:-]*="[^"<]*")*)\s*(\/?)>|[^<]
 const attribute = /\s+([A-Za-z][\w:-]*)="([^"<]*)"/g;
 
 /**
- * A drawing from a report file, if it holds nothing but shapes and text: it is put into a page as it is, and files come from
- * anywhere. Its own styles are left out, for the page has them. Undefined for all else: an unknown element or attribute, a link,
+ * A drawing from a report file, if it contains only shapes and text. The page includes it unchanged, and report files are untrusted. Its own styles are left out, for the page has them. Undefined for all else: an unknown element or attribute, a link,
  * a script, markup that is not closed.
  */
 export function safeSvg(markup: string): string | undefined {

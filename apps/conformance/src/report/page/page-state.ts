@@ -60,7 +60,7 @@ export function isShown(row: RowFacts, state: PageState, column: number): boolea
   return isWanted && wordsOf(words).every((word) => row.text.includes(word));
 }
 
-/** Whether a row must be looked at: something failed, could not be run, or is flaky. */
+/** Whether a row has a failure, an error or a flaky verdict. */
 export function isBad({ marks }: RowFacts): boolean {
   return marks.some((mark) => /[fe~]/.test(mark));
 }

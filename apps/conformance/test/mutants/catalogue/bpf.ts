@@ -29,7 +29,7 @@ export const bpfMutants: readonly Mutant[] = [
     ],
     [
       'session-of-removed-endpoint',
-      'who remembers an endpoint that is gone is led there',
+      'a client with a session at a removed endpoint is still sent there',
       'ebpf-tc',
       'if ((SY_STATE_FLAGS(state) & flags) != flags) return 0;',
       '(void)flags;',
@@ -73,7 +73,7 @@ export const bpfMutants: readonly Mutant[] = [
   ...of('socket.bpf.c', [
     [
       'reject-without-error',
-      'a socket that is to be refused is dropped',
+      'a socket that must be refused is dropped',
       'ebpf-tc',
       'if (has_set_retval) bpf_set_retval(-ECONNREFUSED);',
       '',

@@ -275,7 +275,7 @@ export const coreMutants: readonly Mutant[] = [
   ...of('engine/conntrack/stale-flows.ts', [
     [
       'udp-flows-kept',
-      'UDP flows to endpoints that are gone are kept',
+      'UDP flows to removed endpoints are kept',
       'nftables',
       'return !serving.has(answeredBy);',
       'return false;',
@@ -289,7 +289,7 @@ export const coreMutants: readonly Mutant[] = [
     ],
     [
       'udp-flows-untranslated-kept',
-      'UDP flows that nobody translated when they began are kept',
+      'UDP flows that were not translated when they began are kept',
       'nftables',
       'const answeredBy = placeOf(flow.replySource, flow.replySourcePort);',
       'if (flow.replySource === flow.destination) return false; const answeredBy = placeOf(flow.replySource, flow.replySourcePort);',
@@ -312,7 +312,7 @@ export const coreMutants: readonly Mutant[] = [
     ],
     [
       'health-port-stays',
-      'the health check port of a Service that is gone stays open',
+      'the health check port of a removed Service stays open',
       'nftables',
       'for (const socket of instance.sockets.values()) this.#release(socket);',
       '',

@@ -82,7 +82,7 @@ export const ebpfMutants: readonly Mutant[] = [
     ],
     [
       'udp-sockets-kept',
-      'connected UDP sockets of endpoints that are gone are kept',
+      'connected UDP sockets of removed endpoints are kept',
       'ebpf-tc',
       'if (!isUdp) return;',
       'if (isUdp || !isUdp) return;',
@@ -130,7 +130,7 @@ export const ebpfMutants: readonly Mutant[] = [
   ...of('kernel/node-addresses/address-flags.ts', [
     [
       'node-port-anywhere',
-      'NodePorts answer on all local addresses, whatever was selected',
+      'NodePorts answer on all local addresses, not only on the selected ones',
       'ebpf-tc',
       'nodePortCidrs.some((cidr) => cidrContains(cidr, ip)) ? nodeAddressFlags.nodePort : 0',
       'nodePortCidrs.length >= 0 ? nodeAddressFlags.nodePort : 0',

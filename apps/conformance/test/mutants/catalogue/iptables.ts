@@ -91,7 +91,7 @@ export const iptablesMutants: readonly Mutant[] = [
   ...of('render/source-match.ts', [
     [
       'wrong-masquerade',
-      'pods are masqueraded at cluster IPs and nobody else is',
+      'only pods are masqueraded at cluster IPs',
       'iptables-nft',
       "const rest = knowsPods ? podMatch(detector, '! ') : any;",
       "const rest = knowsPods ? podMatch(detector, '') : any;",
@@ -107,7 +107,7 @@ export const iptablesMutants: readonly Mutant[] = [
   ...of('render/node-port-destinations.ts', [
     [
       'node-port-anywhere',
-      'NodePorts answer on all local addresses, whatever was selected',
+      'NodePorts answer on all local addresses, not only on the selected ones',
       'iptables-nft',
       "return isEverything(cidr) ? '' : `-d ${cidr}`;",
       "return isEverything(cidr) ? '' : '';",

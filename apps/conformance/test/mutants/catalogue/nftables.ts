@@ -15,7 +15,7 @@ export const nftablesMutants: readonly Mutant[] = [
     ],
     [
       'node-port-anywhere',
-      'NodePorts answer on all local addresses, whatever was selected',
+      'NodePorts answer on all local addresses, not only on the selected ones',
       'nftables',
       "        isTo('nodeport-ips', family),\n",
       '',
@@ -43,7 +43,7 @@ export const nftablesMutants: readonly Mutant[] = [
     ],
     [
       'pod-interface-ignored',
-      'pods that are told by their interface are taken for others',
+      'pods detected by their interface are taken for others',
       'nftables',
       "    { kind: 'inSet', fields: ['iifname'], set: `pod-interfaces${suffix}` },\n",
       '',

@@ -9,7 +9,7 @@ export interface Look {
   readonly because: readonly string[];
 }
 
-/** Makes attempts until it is clear whether exactly the expected thing happens, or cannot become so: then it says why. */
+/** Makes attempts until it is clear whether exactly the expected thing happens, or returns why that cannot be decided. */
 export async function lookAt(
   flow: ScenarioFlow,
   connector: Pick<FlowConnector, 'attempts'>,

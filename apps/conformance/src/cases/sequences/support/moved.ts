@@ -12,7 +12,7 @@ export interface Move {
   readonly call: Call;
   /** `refused`: no endpoint is left, and the client gets an error. */
   readonly to: PodName | 'refused';
-  /** Who sends; undefined: a socket of its own for each datagram, from the same port. */
+  /** Sender; undefined: a new socket for each datagram, from the same port. */
   readonly client?: Pick<FlowConnector, 'attempts'>;
 }
 
@@ -23,9 +23,9 @@ export interface Move {
 const patience = millis(10_000);
 /** Between two datagrams. */
 const interval = millis(20);
-/** How many datagrams must meet the same once the first has. */
+/** Further datagrams that must reach the same endpoint as the first. */
 const more = 3;
-/** Of refusals, each of which waits until the node's limits on ICMP errors allow it. */
+/** Further refusals. Each one waits until the node's limits on ICMP errors allow it. */
 const moreRefused = 1;
 
 /**

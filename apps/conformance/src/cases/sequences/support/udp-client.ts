@@ -3,12 +3,12 @@ import type { AskingSocket, FlowConnector, Seen } from '../../../model/test-envi
 import type { Call } from './object-factory.ts';
 import type { SequenceContext } from './sequence-context.ts';
 
-/** A client with one UDP socket, which it replaces, from the same port, when that is no good any more: as resolvers do. */
+/** A client with one UDP socket, which it replaces by one with the same port if the kernel destroyed it, as resolvers do. */
 export interface UdpClient extends Pick<FlowConnector, 'attempts'> {
   close(): Promise<void>;
 }
 
-/** Whether a client's socket is connected, or names the Service with each datagram. */
+/** Kind of a client's socket: connected, or naming the Service with each datagram. */
 export type UdpSocketKind = 'connected' | 'unconnected';
 
 /** Opens the socket of a client by a call that names a source port. */
