@@ -16,7 +16,7 @@ describe('predictLoss', () => {
     const prediction = predictLoss(times(0.16, 2.93, 11.7), 20);
     expect(prediction.alone).toBeCloseTo(55.4);
     expect(prediction.shared).toBeCloseTo(87.7);
-    expect(prediction.nobody).toBe(0);
+    expect(prediction.noneUp).toBe(0);
   });
   test.each([
     {
@@ -66,7 +66,7 @@ describe('lossPhases', () => {
       times: times(0.16, 1.86, 0.34),
       phases: [
         ['alone', 160, 340],
-        ['nobody', 340, 1860],
+        ['noneUp', 340, 1860],
       ],
     },
     { title: 'shared only, if the new node was UP before', times: times(2, 1, 12), phases: [['shared', 2000, 12_000]] },

@@ -38,7 +38,7 @@ export interface LossPrediction {
   /** Lost while it had both UP: every second one. */
   readonly shared: number;
   /** Lost while it had no node UP: all requests, closed at once. */
-  readonly nobody: number;
+  readonly noneUp: number;
   /** The same by cause; causes without a loss are left out. */
   readonly byCause: Readonly<Partial<Record<ExplainedCause, number>>>;
 }
@@ -48,7 +48,7 @@ export type ExplainedCause = Exclude<LossCause, 'unexplained'>;
 
 /** A stretch of time in which requests are lost, for one cause. */
 export interface LossPhase {
-  readonly kind: 'alone' | 'shared' | 'nobody';
+  readonly kind: 'alone' | 'shared' | 'noneUp';
   readonly cause: ExplainedCause;
   readonly from: Millis;
   /** Later than `from`. */
@@ -71,15 +71,15 @@ export function blackoutOf(times: RolloutTimes): Blackout {
 /**
  * When requests are lost, from three event times, in order of time and never overlapping:
  * alone = [blackout, first of newUp and oldDown], shared = [later of newUp and blackout, oldDown] by half,
- * nobody = [oldDown, newUp]. Phases that do not happen are left out.
+ * noneUp = [oldDown, newUp]. Phases that do not happen are left out.
  */
 export function lossPhases(times: RolloutTimes): readonly LossPhase[] {
   const { at: blackAt, by } = blackoutOf(times);
   const newUp = times.newUp ?? times.until;
   const oldDown = times.oldDown ?? times.until;
-  const nobody: LossPhase = { kind: 'nobody', cause: 'noServerUp', from: oldDown, to: newUp, share: 1 };
+  const noneUp: LossPhase = { kind: 'noneUp', cause: 'noServerUp', from: oldDown, to: newUp, share: 1 };
   const isPresent = ({ from, to }: LossPhase): boolean => to > from;
-  if (blackAt === undefined) return [nobody].filter(isPresent);
+  if (blackAt === undefined) return [noneUp].filter(isPresent);
   const causes =
     by === 'app'
       ? ({ alone: 'appGone', shared: 'appGone' } as const)
@@ -87,21 +87,21 @@ export function lossPhases(times: RolloutTimes): readonly LossPhase[] {
   const phases: readonly LossPhase[] = [
     { kind: 'alone', cause: causes.alone, from: blackAt, to: earlier(newUp, oldDown), share: 1 },
     { kind: 'shared', cause: causes.shared, from: later(newUp, blackAt), to: oldDown, share: 0.5 },
-    nobody,
+    noneUp,
   ];
   return phases.filter(isPresent);
 }
 
 /** Requests lost at `rate` per second. Within 3 requests of 76 measured rollouts of the real kube-proxy at 20/s. */
 export function predictLoss(times: RolloutTimes, rate: number): LossPrediction {
-  const lostIn = { alone: 0, shared: 0, nobody: 0 };
+  const lostIn = { alone: 0, shared: 0, noneUp: 0 };
   const byCause: Partial<Record<ExplainedCause, number>> = {};
   for (const { kind, cause, from, to, share } of lossPhases(times)) {
     const lost = (rate * (to - from) * share) / 1000;
     lostIn[kind] += lost;
     byCause[cause] = (byCause[cause] ?? 0) + lost;
   }
-  return { lost: lostIn.alone + lostIn.shared + lostIn.nobody, ...lostIn, byCause };
+  return { lost: lostIn.alone + lostIn.shared + lostIn.noneUp, ...lostIn, byCause };
 }
 
 /**
