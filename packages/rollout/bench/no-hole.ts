@@ -4,7 +4,7 @@
 import { parseArgs } from 'node:util';
 import { millis } from '@switchyard/core';
 import { textTable } from '../src/report/result-table.ts';
-import { measureProfiles } from '../src/profile-table/measure-profiles.ts';
+import { measureProfiles } from './profile-table/measure-profiles.ts';
 import { type Profile, profiles as allProfiles } from '../src/profiles.ts';
 import { summarise } from '../src/summarise.ts';
 

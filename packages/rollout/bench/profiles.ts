@@ -6,9 +6,9 @@ import { cpus, release } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { type MeasuredRollout, measureProfiles } from '../src/profile-table/measure-profiles.ts';
-import { type ProfileCell, profileCell } from '../src/profile-table/profile-cell.ts';
-import { type ProfileFigures, profilePage } from '../src/profile-table/profile-page.ts';
+import { type MeasuredRollout, measureProfiles } from './profile-table/measure-profiles.ts';
+import { type ProfileCell, profileCell } from './profile-table/profile-cell.ts';
+import { type ProfileFigures, profilePage } from './profile-table/profile-page.ts';
 import { profiles as allProfiles } from '../src/profiles.ts';
 import { summarise } from '../src/summarise.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { measureProfiles } from '../../src/profile-table/measure-profiles.ts';
+import { measureProfiles } from '../../bench/profile-table/measure-profiles.ts';
 import { profiles } from '../../src/profiles.ts';
 import { silentProgress } from '../../src/rollout/progress.ts';
 import { summarise } from '../../src/summarise.ts';

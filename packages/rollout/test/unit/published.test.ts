@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { millis } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
-import { healthCheckOf, profiles } from '../profiles.ts';
-import type { RunSettings } from '../run-record.ts';
-import { summarise } from '../summarise.ts';
-import { syntheticRun } from '../testing/synthetic-run.ts';
-import { profileCell } from './profile-cell.ts';
+import { healthCheckOf, profiles } from '../../src/profiles.ts';
+import type { RunSettings } from '../../src/run-record.ts';
+import { summarise } from '../../src/summarise.ts';
+import { syntheticRun } from '../../src/testing/synthetic-run.ts';
+import { profileCell } from '../../bench/profile-table/profile-cell.ts';
 
 const page = readFileSync(new URL('../../../../docs/generated/profile-losses.md', import.meta.url), 'utf8');
 

@@ -1,8 +1,8 @@
 import { millis } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
-import { summarise } from '../summarise.ts';
-import { syntheticRun } from '../testing/synthetic-run.ts';
-import { type ProfileCell, profileCell } from './profile-cell.ts';
+import { summarise } from '../../src/summarise.ts';
+import { syntheticRun } from '../../src/testing/synthetic-run.ts';
+import { type ProfileCell, profileCell } from '../../bench/profile-table/profile-cell.ts';
 
 function cellOf(terminatingFallback: boolean, lost?: number): ProfileCell {
   const run = syntheticRun({ terminatingFallback });

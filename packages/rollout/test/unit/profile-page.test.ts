@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { ProfileCell } from './profile-cell.ts';
-import { type ProfileFigures, profilePage } from './profile-page.ts';
+import type { ProfileCell } from '../../bench/profile-table/profile-cell.ts';
+import { type ProfileFigures, profilePage } from '../../bench/profile-table/profile-page.ts';
 
 const cell: ProfileCell = {
   profile: 'cloud-provider-kind',

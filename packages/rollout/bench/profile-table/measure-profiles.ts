@@ -1,14 +1,14 @@
 import { millis } from '@switchyard/core';
-import { healthCheckOf, type Profile } from '../profiles.ts';
-import { type App, deployApp } from '../rollout/app.ts';
-import { type RolloutProgress, silentProgress } from '../rollout/progress.ts';
-import { rollOut } from '../rollout/roll-out.ts';
-import { loadBalancerTarget } from '../rollout/settle.ts';
-import type { RolloutSetup } from '../rollout/rollout-setup.ts';
-import type { RunRecord, RunSettings } from '../run-record.ts';
-import { type Agents, startAgents } from '../experiment/agents.ts';
-import { type LoadBalancerHost, prepareLoadBalancerHost } from '../experiment/load-balancer-host.ts';
-import { createExperiment, type Experiment } from '../experiment/experiment.ts';
+import { healthCheckOf, type Profile } from '../../src/profiles.ts';
+import { type App, deployApp } from '../../src/rollout/app.ts';
+import { type RolloutProgress, silentProgress } from '../../src/rollout/progress.ts';
+import { rollOut } from '../../src/rollout/roll-out.ts';
+import { loadBalancerTarget } from '../../src/rollout/settle.ts';
+import type { RolloutSetup } from '../../src/rollout/rollout-setup.ts';
+import type { RunRecord, RunSettings } from '../../src/run-record.ts';
+import { type Agents, startAgents } from '../../src/experiment/agents.ts';
+import { type LoadBalancerHost, prepareLoadBalancerHost } from '../../src/experiment/load-balancer-host.ts';
+import { createExperiment, type Experiment } from '../../src/experiment/experiment.ts';
 
 /** Measurement plan: one rollout for every profile, with the fallback off and on, and every drain time. */
 export interface ProfileMeasurement {
