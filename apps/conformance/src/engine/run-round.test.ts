@@ -55,15 +55,12 @@ const anyFlow = [scenarioCase('a').scenario, {} as ScenarioFlow] as const; // ne
 function proxyWith(more: Partial<ProxyControl> = {}): ProxyControl {
   const pause = (): Promise<void> => systemClock.sleep(millis(5), signal);
   return {
-    starts: 1,
-    isRunning: true,
     kill: pause,
     stop: pause,
     start: () => Promise.resolve(millis(0)),
     settled: pause,
     onOtherNodes: () => Promise.reject(new Error('not here')),
     ownEnd: () => Promise.resolve(undefined),
-    logTail: () => Promise.resolve(''),
     ...more,
   };
 }

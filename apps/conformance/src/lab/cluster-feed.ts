@@ -17,7 +17,6 @@ export class ClusterFeed {
   readonly #families: readonly IpFamily[];
   /** Kept up to date write by write: after a `put` that was cut short the next one still finds all that is there. */
   readonly #held = new Map<Key, { readonly object: ClusterObject; readonly text: string }>();
-  #refusals: readonly string[] = [];
   /** Health check ports of Services that need one and name none. */
   readonly #healthPorts = new Map<Key, number>();
 
@@ -26,13 +25,11 @@ export class ClusterFeed {
     this.#families = families;
   }
 
-  /** Validation errors of objects that were stored past the API server's rules; one line each. */
-  get refusals(): readonly string[] {
-    return this.#refusals;
-  }
-
-  /** Makes the cluster hold exactly these states. */
-  async put(moments: readonly ScenarioMoment[], signal: AbortSignal): Promise<void> {
+  /**
+   * Makes the cluster hold exactly these states. Resolves with the validation errors of objects that were stored past the API server's
+   * rules, one line each.
+   */
+  async put(moments: readonly ScenarioMoment[], signal: AbortSignal): Promise<readonly string[]> {
     const wanted = new Map(
       objectsOf(moments, { families: this.#families, healthPort: (key) => this.#healthPort(key) }).map((object) => [
         keyOf(object),
@@ -62,7 +59,7 @@ export class ClusterFeed {
       }
       hasNodeChange ||= kind !== 'EndpointSlice' && kind !== 'Service' && changed.length > 0;
     }
-    this.#refusals = refusals;
+    return refusals;
   }
 
   /** The same one for the same Service as long as the lab is there. */

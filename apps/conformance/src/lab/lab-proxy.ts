@@ -31,20 +31,19 @@ export class LabProxy implements ProxyControl, AsyncDisposable {
   #agent: ScenarioAgent | undefined;
   #end: number | string | undefined;
   #hasSettled = false;
-  starts = 0;
 
   constructor(options: LabProxyOptions) {
     this.#options = options;
   }
 
-  get isRunning(): boolean {
+  get #isRunning(): boolean {
     return this.#process !== undefined && this.#end === undefined;
   }
 
   /** Makes the proxy run with these settings; keeps one that already does. Does not wait until it has settled. */
   async runWith(agent: ScenarioAgent): Promise<void> {
     const isSame = JSON.stringify(agent) === JSON.stringify(this.#agent);
-    if (isSame && this.isRunning) return;
+    if (isSame && this.#isRunning) return;
     await this.stop();
     this.#agent = agent;
     await this.start();
@@ -64,7 +63,7 @@ export class LabProxy implements ProxyControl, AsyncDisposable {
     const { program, node, folder, settings } = this.#options;
     const agent = this.#agent;
     if (agent === undefined) throw new HostError('conformance.proxy', 'the proxy was started before any `reset`');
-    if (this.isRunning) throw new HostError('conformance.proxy', `${program.about.name} was started while it runs`);
+    if (this.#isRunning) throw new HostError('conformance.proxy', `${program.about.name} was started while it runs`);
     const all = { ...settings, agent };
     await mkdir(folder, { recursive: true });
     const config = `${folder}/kube-proxy-config.json`;
@@ -73,7 +72,6 @@ export class LabProxy implements ProxyControl, AsyncDisposable {
       { node, config, kubeconfig: settings.kubeconfig, flags: proxyFlags(all) },
       agent,
     );
-    this.starts += 1;
     this.#end = undefined;
     const at = Number(process.hrtime.bigint()) / 1e6; // the clock of probers, unlike this process's own
     const started = node.spawn(file, args, {
@@ -116,7 +114,7 @@ export class LabProxy implements ProxyControl, AsyncDisposable {
     return { observed: `has ended with ${this.#end}`, log: (await this.#whyText()).split('\n') };
   }
 
-  async logTail(lines: number): Promise<string> {
+  async #logTail(lines: number): Promise<string> {
     const file = this.#process?.logFile;
     if (file === undefined) return '(it is not running)';
     const text = await readFile(file, 'utf8').catch((error: unknown) => `(cannot be read: ${messageOf(error)})`);
@@ -125,7 +123,7 @@ export class LabProxy implements ProxyControl, AsyncDisposable {
 
   /** The lines of the log that say why it ended. A Go program writes pages of stacks after them. */
   async #whyText(): Promise<string> {
-    const lines = (await this.logTail(2000)).split('\n');
+    const lines = (await this.#logTail(2000)).split('\n');
     const fatal = lines.findLastIndex((line) => /^(F\d{4} |panic: |fatal error: |Error: |error: )/.test(line));
     if (fatal < 0) return lines.slice(-15).join('\n');
     const told = lines.slice(fatal, fatal + 8);

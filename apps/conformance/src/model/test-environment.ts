@@ -85,9 +85,6 @@ export interface OwnEnd {
 
 /** The proxy under test on the node under test. Needs `controlProxy`. */
 export interface ProxyControl {
-  /** How often it was started in this environment. */
-  readonly starts: number;
-  readonly isRunning: boolean;
   /** Sends SIGKILL; resolves when the process has ended. Its rules stay in the kernel. */
   kill(): Promise<void>;
   /** Sends SIGTERM, and SIGKILL after five seconds; resolves when the process has ended. */
@@ -103,8 +100,6 @@ export interface ProxyControl {
   onOtherNodes(): Promise<AsyncDisposable>;
   /** Undefined: it runs, was stopped or killed, or has never settled in this environment, which may not be its fault. */
   ownEnd(): Promise<OwnEnd | undefined>;
-  /** The end of its log. */
-  logTail(lines: number): Promise<string>;
 }
 
 /**

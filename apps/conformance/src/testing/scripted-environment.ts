@@ -51,7 +51,6 @@ export class ScriptedEnvironment implements TestEnvironment {
   #wanted: ScenarioMoment | undefined;
   #isRunning = true;
   #startedAt = millis(0);
-  #starts = 1;
 
   constructor({ clock, about, proxy }: ScriptedEnvironmentOptions) {
     this.#clock = clock;
@@ -59,22 +58,13 @@ export class ScriptedEnvironment implements TestEnvironment {
     this.proxyUnderTest = about;
     const random: Random = seededRandom('sequences');
     this.#kernel = new ScriptedKernel(this.#script, random, () => clock.monotonic());
-    const starts = (): number => this.#starts;
-    const isRunning = (): boolean => this.#isRunning;
     this.proxy = {
-      get starts() {
-        return starts();
-      },
-      get isRunning() {
-        return isRunning();
-      },
       onOtherNodes: async () => ({ [Symbol.asyncDispose]: () => Promise.resolve() }),
       kill: async () => this.#end('kill'),
       stop: async () => this.#end('stop'),
       start: async () => this.#start(),
       settled: async () => this.#follow('start'),
       ownEnd: () => Promise.resolve(undefined),
-      logTail: async () => '',
     };
   }
 
@@ -147,7 +137,6 @@ export class ScriptedEnvironment implements TestEnvironment {
 
   #start(): Millis {
     this.#isRunning = true;
-    this.#starts += 1;
     this.#startedAt = this.#clock.monotonic();
     this.#become(this.#script.starting(this.#kernel.state), 'start');
     return this.#startedAt;

@@ -44,7 +44,6 @@ export interface PageEvent {
 /** The page. */
 export interface PageDocument {
   readonly documentElement: PageElement;
-  readonly activeElement: PageElement | null;
   getElementById(id: string): PageElement | null;
   querySelector(selector: string): PageElement | null;
   querySelectorAll(selector: string): ArrayLike<PageElement>;
