@@ -5,20 +5,12 @@ import { readList, readOneOf, readOptional, readText } from '../document/read-fi
 
 /** Some cells of the matrix. Undefined means any value. */
 export interface CellSelector {
-  readonly backend: readonly DataplaneName[] | undefined;
-  readonly ipFamily: readonly CellFamily[] | undefined;
+  readonly backend?: readonly DataplaneName[] | undefined;
+  readonly ipFamily?: readonly CellFamily[] | undefined;
   /** Versions such as `1.36`. */
-  readonly kubernetes: readonly string[] | undefined;
-  readonly loadBalancer: readonly CellLoadBalancer[] | undefined;
+  readonly kubernetes?: readonly string[] | undefined;
+  readonly loadBalancer?: readonly CellLoadBalancer[] | undefined;
 }
-
-/** Every cell. */
-export const allCells: CellSelector = {
-  backend: undefined,
-  ipFamily: undefined,
-  kubernetes: undefined,
-  loadBalancer: undefined,
-};
 
 /** The fields by which cells are chosen. */
 export const selectorFields = ['backend', 'ipFamily', 'kubernetes', 'loadBalancer'] as const;

@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { type Field, parseFields } from '../document/field.ts';
 import { fieldFault, readList, readObject, readText } from '../document/read-field.ts';
-import { allCells, readSelector, selectorFields } from '../matrix/selector.ts';
+import { readSelector, selectorFields } from '../matrix/selector.ts';
 import type { SkipEntry } from './skip-entry.ts';
 
 /** Reads all YAML files of a folder, in the order of their names. Throws `ConfigError` with the place of the first fault. */
@@ -20,7 +20,7 @@ export function readSkips(file: string, text: string): readonly SkipEntry[] {
 function readEntry(field: Field): SkipEntry {
   const fields = readObject(field, ['test', 'reason', 'link', 'cells']);
   return {
-    ...(fields.cells.value === undefined ? allCells : readSelector(readObject(fields.cells, selectorFields))),
+    ...(fields.cells.value === undefined ? {} : readSelector(readObject(fields.cells, selectorFields))),
     test: readParts(fields.test),
     reason: readText(fields.reason, /\S+\s+\S+\s+\S+/, 'a reason, in words'),
     link: readText(fields.link, /^https:\/\/\S+$/, 'a link that begins with https://'),
