@@ -9,9 +9,11 @@ export interface E2eOptions {
   readonly isJson: boolean;
   readonly isDry: boolean;
   readonly isKept: boolean;
+  /** Our images are built on a base made of Debian packages, without a registry. */
   readonly isLocalBase: boolean;
   /** Our images are in the engine already. */
   readonly isBuilt: boolean;
+  /** Upstream's e2e tests run too. */
   readonly hasUpstream: boolean;
   /** Upstream's tests run with kube-proxy too, and a test that fails with it does not fail the cell. */
   readonly hasBaseline: boolean;

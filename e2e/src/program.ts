@@ -21,6 +21,7 @@ export interface E2eSurroundings {
   readonly stateFolder: string;
   /** Docker's network of kind's nodes. */
   readonly network: string;
+  /** The engine's socket as containers mount it. */
   readonly dockerSocket: string;
   /** Prints a line to standard output. */
   readonly print: (line: string) => void;

@@ -74,21 +74,13 @@ async function writeMergedTable(results: string, outcomes: readonly CellOutcome[
 
 async function cellSettings(session: Session): Promise<CellSettings> {
   const { options, surroundings, matrix, owners } = session;
-  const { checkout, network, dockerSocket, clock, print } = surroundings;
   return {
-    checkout,
-    network,
-    dockerSocket,
-    clock,
-    print,
+    ...surroundings,
+    ...options,
     matrix,
     owners,
-    isLocalBase: options.isLocalBase,
-    isBuilt: options.isBuilt,
     isKept: options.isKept || options.kind === 'up',
     purpose: options.kind === 'up' ? 'up' : options.kind === 'docs' ? 'pages' : 'test',
-    hasUpstream: options.hasUpstream,
-    hasBaseline: options.hasBaseline,
     upstreamJobs: options.jobs,
     skips: await readSkips(session),
     built: new Set(),
