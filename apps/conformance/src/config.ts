@@ -3,7 +3,7 @@ import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { ConfigError } from '@switchyard/core';
 import type { ClusterEnvironmentOptions } from './cluster/index.ts';
 import type { Choice } from './engine/choose-cases.ts';
-import { type BackendName, backendNames } from './lab/proxy-program.ts';
+import { type BackendName, backendNames, type ForeignOptions } from './lab/proxy-program.ts';
 import type { FamilyCell } from './model/case.ts';
 import type { Target } from './model/report-file.ts';
 import type { ReportTargets } from './report/commands.ts';
@@ -26,12 +26,7 @@ export interface ChoiceConfig extends Choice {
 /** Which proxy. */
 export type ProxyConfig =
   | { readonly kind: 'own'; readonly backends: readonly BackendName[] }
-  | {
-      readonly kind: 'foreign';
-      readonly command: string;
-      readonly name: string | undefined;
-      readonly dataplane: DataplaneName;
-    }
+  | ({ readonly kind: 'foreign' } & ForeignOptions)
   | ClusterConfig;
 
 /** The proxy of a cluster. Without `dataplane` the proxy reports its mode. */
@@ -61,12 +56,13 @@ export interface RunConfig extends ChoiceConfig {
   readonly target: Target;
   readonly proxy: ProxyConfig;
   readonly cluster: ClusterFlags;
-  /** Prefix of lab names. */
+  /** Prefix of lab names, before two letters. At most six of a-z and 0-9. */
   readonly labName: string;
   readonly seed: number;
   readonly rounds: number;
   /** Labs side by side. */
   readonly jobs: number;
+  /** Starts no further case after the first failure. */
   readonly isFailFast: boolean;
   readonly isVerbose: boolean;
   readonly output: ReportTargets;

@@ -1,8 +1,9 @@
+import type { RunConfig } from '../config.ts';
 import type { ConformanceCase, FamilyCell } from '../model/case.ts';
 import type { OnProgress } from '../model/progress.ts';
 import type { RunReport } from '../model/report-file.ts';
 import { Gate } from '../engine/gate.ts';
-import { plannedRuns, runProxy } from '../engine/run-proxy.ts';
+import { plannedRuns, type ProxyRun, runProxy } from '../engine/run-proxy.ts';
 import { placesForMeasuring } from '../engine/run-round.ts';
 import { openLabEnvironment } from './lab-environment.ts';
 import type { ProxyProgram } from './proxy-program.ts';
@@ -17,16 +18,8 @@ export interface LabRun {
 }
 
 /** Runs, and how many labs run side by side. */
-export interface LabRunsOptions {
+export interface LabRunsOptions extends Pick<RunConfig, 'labName' | 'jobs' | 'seed' | 'rounds' | 'isFailFast'> {
   readonly runs: readonly LabRun[];
-  /** Prefix of lab names, before two letters. At most six of a-z and 0-9. */
-  readonly labName: string;
-  /** Number of labs at the same time. */
-  readonly jobs: number;
-  readonly seed: number;
-  readonly rounds: number;
-  /** Starts no further case after the first failure. */
-  readonly isFailFast: boolean;
   readonly onProgress: OnProgress;
 }
 
@@ -68,11 +61,8 @@ export async function runLabs(options: LabRunsOptions, signal: AbortSignal): Pro
   });
 }
 
-interface Shared extends LabRunsOptions {
+interface Shared extends LabRunsOptions, Pick<ProxyRun, 'measuring' | 'onFailure' | 'isOver'> {
   readonly index: number;
-  readonly measuring: Gate;
-  readonly onFailure: () => void;
-  readonly isOver: () => boolean;
 }
 
 async function runLab(run: LabRun, shared: Shared, signal: AbortSignal): Promise<readonly RunReport[]> {
