@@ -1,5 +1,5 @@
 import { apiResources, type EndpointSlice, type ObjectClient } from '@switchyard/core/kubernetes';
-import { podPort } from './stage.ts';
+import { podPort } from './bench-lab.ts';
 
 /** Endpoints of each filler Service. Their addresses lead nowhere. */
 export const endpointsPerService = 10;

@@ -5,7 +5,7 @@ import { createFillers, endpointsPerService } from './big-cluster.ts';
 import { Measurement, type Rounds, type SizeFigures } from './measure.ts';
 import { nftables } from './modes.ts';
 import { percentile } from './percentile.ts';
-import { setStage } from './stage.ts';
+import { createBenchLab } from './bench-lab.ts';
 import { verdictTable } from './targets.ts';
 import { textTable } from '../src/report/result-table.ts';
 
@@ -18,10 +18,10 @@ function roundsOf(services: number): Rounds {
 async function measure(services: number, signal: AbortSignal): Promise<SizeFigures> {
   const start = performance.now();
   progress(`${services} services: filling the API server`);
-  await using stage = await setStage(signal);
-  await createFillers(stage.api, 0, services, signal);
+  await using benchLab = await createBenchLab(signal);
+  await createFillers(benchLab.api, 0, services, signal);
   progress(`${services} services: measuring`);
-  const measurement = await Measurement.begin(stage, nftables, signal);
+  const measurement = await Measurement.begin(benchLab, nftables, signal);
   const figures = await measurement.run(services, roundsOf(services), signal);
   progress(`${services} services: done in ${((performance.now() - start) / 1000).toFixed(0)} s`);
   return figures;

@@ -6,7 +6,7 @@ import { createFillers, endpointsPerService } from './big-cluster.ts';
 import { iptablesTable, type Variant } from './iptables-targets.ts';
 import { Measurement, type Rounds, type SizeFigures } from './measure.ts';
 import { iptables } from './modes.ts';
-import { setStage } from './stage.ts';
+import { createBenchLab } from './bench-lab.ts';
 
 const { values: options } = parseArgs({
   options: {
@@ -33,10 +33,10 @@ function roundsOf(variant: Variant, services: number): Rounds {
 
 async function measure(variant: Variant, services: number, signal: AbortSignal): Promise<SizeFigures> {
   process.stderr.write(`bench: ${variant}, ${services} services\n`);
-  await using stage = await setStage(signal);
-  await createFillers(stage.api, 0, services, signal);
-  const measurement = await Measurement.begin(stage, iptables[variant], signal);
-  return await measurement.run(services, roundsOf(variant, services), signal); // the stage stands until then
+  await using benchLab = await createBenchLab(signal);
+  await createFillers(benchLab.api, 0, services, signal);
+  const measurement = await Measurement.begin(benchLab, iptables[variant], signal);
+  return await measurement.run(services, roundsOf(variant, services), signal); // keeps the lab until then
 }
 
 const { signal } = new AbortController();

@@ -5,7 +5,7 @@ import type { LabProcess } from '@switchyard/lab';
 import { createService, inParallel, moveService } from './big-cluster.ts';
 import type { Mode } from './modes.ts';
 import { cpuOf, monotonic, peakRssOf, rssOf } from './process-figures.ts';
-import type { Stage } from './stage.ts';
+import type { BenchLab } from './bench-lab.ts';
 
 /** Figures of one size. All times in milliseconds, memory in MB. */
 export interface SizeFigures {
@@ -46,20 +46,20 @@ export interface Rounds {
 
 /** Measures one agent in a cluster that already holds `services` Services; the one that is moved comes on top. */
 export class Measurement {
-  readonly #stage: Stage;
+  readonly #benchLab: BenchLab;
   readonly #mode: Mode;
   readonly #clusterIp: string;
   #pod: Pod = 'a';
 
-  private constructor(stage: Stage, mode: Mode, clusterIp: string) {
-    this.#stage = stage;
+  private constructor(benchLab: BenchLab, mode: Mode, clusterIp: string) {
+    this.#benchLab = benchLab;
     this.#mode = mode;
     this.#clusterIp = clusterIp;
   }
 
   /** Creates the Service that is moved. */
-  static async begin(stage: Stage, mode: Mode, signal: AbortSignal): Promise<Measurement> {
-    return new Measurement(stage, mode, await createService(stage.api, moved, [stage.addresses.a], signal));
+  static async begin(benchLab: BenchLab, mode: Mode, signal: AbortSignal): Promise<Measurement> {
+    return new Measurement(benchLab, mode, await createService(benchLab.api, moved, [benchLab.addresses.a], signal));
   }
 
   async run(services: number, rounds: Rounds, signal: AbortSignal): Promise<SizeFigures> {
@@ -111,10 +111,10 @@ export class Measurement {
 
   /** From the start of the process, in a kernel without a table, to the answer of the last Service. */
   async #coldStart(mode: Mode = this.#mode): Promise<ColdStart> {
-    await mode.flush(this.#stage.node);
+    await mode.flush(this.#benchLab.node);
     const start = monotonic();
     const wallStart = Date.now();
-    const agent = this.#stage.startAgent(mode.args, mode.program);
+    const agent = this.#benchLab.startAgent(mode.args, mode.program);
     const at = await this.#answer(agent, this.#pod);
     return { agent, took: at - start, synced: loggedAt(agent, 'in sync') - wallStart };
   }
@@ -122,9 +122,9 @@ export class Measurement {
   /** The table exists, but one endpoint moved while no agent ran: from the start to its answer. */
   async #adopt(signal: AbortSignal, mode: Mode = this.#mode): Promise<number> {
     this.#pod = other(this.#pod);
-    await moveService(this.#stage.api, moved, this.#stage.addresses[this.#pod], signal);
+    await moveService(this.#benchLab.api, moved, this.#benchLab.addresses[this.#pod], signal);
     const start = monotonic();
-    const agent = this.#stage.startAgent(mode.args, mode.program);
+    const agent = this.#benchLab.startAgent(mode.args, mode.program);
     const at = await this.#answer(agent, this.#pod);
     await agent.stop(millis(0));
     return at - start;
@@ -135,7 +135,7 @@ export class Measurement {
     count: number,
     signal: AbortSignal,
   ): Promise<Pick<SizeFigures, 'changes' | 'cpuPerChange' | 'apiServerCpuPerChange'>> {
-    const { api, addresses, apiServerPid } = this.#stage;
+    const { api, addresses, apiServerPid } = this.#benchLab;
     const changes: number[] = [];
     const before = { agent: cpuOf(agent.pid), apiServer: cpuOf(apiServerPid) };
     for (let change = 0; change < count; change++) {
@@ -154,7 +154,7 @@ export class Measurement {
 
   /** From the acknowledgement of the last of 500 writes to the last changed answer. */
   async #bursts(agent: LabProcess, rounds: number, signal: AbortSignal): Promise<readonly number[]> {
-    const { api, addresses, prober } = this.#stage;
+    const { api, addresses, prober } = this.#benchLab;
     const clusterIps: string[] = [];
     await inParallel(burstSize, async (index) => {
       clusterIps[index] = await createService(api, `burst-${index}`, [addresses.a], signal);
@@ -180,10 +180,10 @@ export class Measurement {
 
   #answer(agent: LabProcess, by: Pod, interval = 2): Promise<number> {
     const wait = { by, interval, timeout: startTimeout };
-    return this.#awaited(agent, by, this.#stage.prober.awaitAnswer({ ...tcp, address: this.#clusterIp }, wait));
+    return this.#awaited(agent, by, this.#benchLab.prober.awaitAnswer({ ...tcp, address: this.#clusterIp }, wait));
   }
 
-  async #awaited(agent: LabProcess, by: Pod, answer: ReturnType<Stage['prober']['awaitAnswer']>): Promise<number> {
+  async #awaited(agent: LabProcess, by: Pod, answer: ReturnType<BenchLab['prober']['awaitAnswer']>): Promise<number> {
     const ended = agent.ended.then((status) => Promise.reject(new Error(`the agent has ended with ${status}`)));
     ended.catch(() => undefined); // of interest only while the answer is awaited
     const { result, at } = await Promise.race([answer, ended]);

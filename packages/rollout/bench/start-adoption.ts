@@ -7,7 +7,7 @@ import { createFillers, endpointsPerService } from './big-cluster.ts';
 import { Measurement, type StartAndAdoption } from './measure.ts';
 import { type Mode, nftables } from './modes.ts';
 import { percentile } from './percentile.ts';
-import { setStage } from './stage.ts';
+import { createBenchLab } from './bench-lab.ts';
 import { textTable } from '../src/report/result-table.ts';
 
 const { values } = parseArgs({
@@ -35,9 +35,9 @@ function progress(text: string): void {
 
 async function measure(builds: readonly Build[], services: number, rounds: number): Promise<void> {
   const { signal } = new AbortController();
-  await using stage = await setStage(signal);
-  await createFillers(stage.api, 0, services, signal);
-  const measurement = await Measurement.begin(stage, nftables, signal);
+  await using benchLab = await createBenchLab(signal);
+  await createFillers(benchLab.api, 0, services, signal);
+  const measurement = await Measurement.begin(benchLab, nftables, signal);
   for (let round = 0; round < rounds; round++) {
     // The first of a round differs from the last one's: neither build always follows the flush of the other.
     for (const build of round % 2 === 0 ? builds : builds.toReversed()) {

@@ -4,10 +4,10 @@ import { asError, millis } from '@switchyard/core';
 import type { LabProcess } from '@switchyard/lab';
 import { inParallel, moveService } from '../big-cluster.ts';
 import { cpuOf, monotonic, rssOf } from '../process-figures.ts';
-import { podPort } from '../stage.ts';
+import { podPort } from '../bench-lab.ts';
 import type { PeersOptions } from './options.ts';
 import type { PeerFigures } from './peer-figures.ts';
-import { type PeerPlace, type PeersStage, pinned } from './peers-stage.ts';
+import { type PeerPlace, type PeersLab, pinned } from './peers-lab.ts';
 
 /** Cluster IPs of the Services that are measured; all others are fillers. */
 export interface MeasuredServices {
@@ -45,7 +45,7 @@ export interface ClusterPods {
 
 /** Everything that a turn needs. */
 export interface TurnParts {
-  readonly stage: PeersStage;
+  readonly peersLab: PeersLab;
   readonly place: PeerPlace;
   readonly services: MeasuredServices;
   readonly pods: ClusterPods;
@@ -95,8 +95,8 @@ class Turn {
   }
 
   async run(): Promise<void> {
-    const { figures, options, isLast, progress, services, stage } = this.#parts;
-    figures.connectBare.push(await this.#connect(stage.addresses.c, podPort));
+    const { figures, options, isLast, progress, services, peersLab } = this.#parts;
+    figures.connectBare.push(await this.#connect(peersLab.addresses.c, podPort));
     progress('cold start');
     const { proxy, took } = await this.#start('cold start');
     figures.coldStarts.push(took);
@@ -109,7 +109,7 @@ class Turn {
       progress(`${options.burst} changes at once`);
       await this.#burst(proxy);
     }
-    figures.connectDirect.push(await this.#connect(stage.addresses.c, podPort));
+    figures.connectDirect.push(await this.#connect(peersLab.addresses.c, podPort));
     figures.connectService.push(await this.#connect(services.connect, 80));
     if (isLast) {
       progress(`${options.churn} changes for memory`);
@@ -123,15 +123,15 @@ class Turn {
 
   /** Stops the proxy and empties the node. */
   async end(): Promise<void> {
-    const { place, stage } = this.#parts;
+    const { place, peersLab } = this.#parts;
     await this.#stop();
-    await place.peer.reset(place.node, stage.site);
+    await place.peer.reset(place.node, peersLab.site);
   }
 
   async #start(what: string): Promise<{ readonly proxy: LabProcess; readonly took: number }> {
-    const { place, stage } = this.#parts;
+    const { place, peersLab } = this.#parts;
     const start = monotonic();
-    const proxy = await place.peer.start(place.node, stage.site);
+    const proxy = await place.peer.start(place.node, peersLab.site);
     this.#proxy = proxy;
     return { proxy, took: (await this.#movedAnswer(what, 2)) - start };
   }
@@ -143,9 +143,9 @@ class Turn {
 
   /** Writes the other pod into the moved Service; resolves with the time of the API server's answer. */
   async #move(): Promise<number> {
-    const { stage, pods } = this.#parts;
+    const { peersLab, pods } = this.#parts;
     pods.moved = other(pods.moved);
-    await moveService(stage.api, measuredNames.moved, stage.addresses[pods.moved], this.#signal);
+    await moveService(peersLab.api, measuredNames.moved, peersLab.addresses[pods.moved], this.#signal);
     return monotonic();
   }
 
@@ -163,14 +163,14 @@ class Turn {
   }
 
   async #burst(proxy: LabProcess): Promise<void> {
-    const { stage, pods, services, options, figures } = this.#parts;
+    const { peersLab, pods, services, options, figures } = this.#parts;
     pods.burst = other(pods.burst);
     const { burst: pod } = pods;
     const before = cpuOf(proxy.pid);
     const answers: Promise<{ readonly at: number; readonly took: number }>[] = [];
     let last = 0;
     await inParallel(options.burst, async (index) => {
-      await moveService(stage.api, measuredNames.burst(index), stage.addresses[pod], this.#signal);
+      await moveService(peersLab.api, measuredNames.burst(index), peersLab.addresses[pod], this.#signal);
       const acknowledged = monotonic();
       last = acknowledged;
       const at = this.#answer('burst', services.burst[index] ?? '', pod, 10);
@@ -186,12 +186,12 @@ class Turn {
 
   /** Resident MB after many changes that nothing waited for. */
   async #churn(proxy: LabProcess): Promise<number> {
-    const { stage, options, pods } = this.#parts;
+    const { peersLab, options, pods } = this.#parts;
     for (let change = 0; change < options.churn; change++) {
       const pod = change % 2 === 0 ? other(pods.burst) : pods.burst;
       const name = options.burst === 0 ? measuredNames.connect : measuredNames.burst((change >> 1) % options.burst);
-      const address = options.burst === 0 ? stage.addresses.c : stage.addresses[pod];
-      await moveService(stage.api, name, address, this.#signal);
+      const address = options.burst === 0 ? peersLab.addresses.c : peersLab.addresses[pod];
+      await moveService(peersLab.api, name, address, this.#signal);
     }
     await this.#move();
     await this.#movedAnswer('many changes', 5);
@@ -219,8 +219,8 @@ class Turn {
 
   /** Microseconds of a connect(), the median. */
   async #connect(address: string, port: number): Promise<number> {
-    const { place, stage, options } = this.#parts;
-    const command = ['-c', pinned.client, stage.connections, 'tcp', address, String(port), String(options.connects)];
+    const { place, peersLab, options } = this.#parts;
+    const command = ['-c', pinned.client, peersLab.connections, 'tcp', address, String(port), String(options.connects)];
     const { exitCode, stdout, stderr } = await place.client.run('taskset', command);
     if (exitCode !== 0) throw new Error(`connecting to ${address}:${port} from ${place.client.name}: ${stderr}`);
     return (JSON.parse(stdout) as { readonly median: number }).median / 1000;

@@ -3,7 +3,7 @@ import type { PeersOptions } from './options.ts';
 import { emptyFigures, type PeerFigures } from './peer-figures.ts';
 import { peersOf, versionOf } from './peer.ts';
 import { type ClusterPods, measuredNames, type MeasuredServices, takeTurn } from './peer-turn.ts';
-import { type PeersStage, setPeersStage } from './peers-stage.ts';
+import { type PeersLab, createPeersLab } from './peers-lab.ts';
 import type { PeersReport } from './report.ts';
 
 /** Surroundings of a run. */
@@ -27,9 +27,9 @@ export async function runPeers(options: PeersOptions, run: PeersRun, signal: Abo
   let left: readonly string[] = [];
   for (const services of options.sizes) {
     run.progress(`${services} Services: filling the API server`);
-    await using stage = await setPeersStage(run.labName, peersOf(options), options, signal);
-    ({ left } = stage);
-    figures.push(...(await measureSize({ stage, services, options, run }, signal)));
+    await using peersLab = await createPeersLab(run.labName, peersOf(options), options, signal);
+    ({ left } = peersLab);
+    figures.push(...(await measureSize({ peersLab, services, options, run }, signal)));
   }
   const { rounds, changes, churn, burst, connects, minSyncPeriod, patience, machine } = options;
   return {
@@ -44,21 +44,21 @@ export async function runPeers(options: PeersOptions, run: PeersRun, signal: Abo
 }
 
 interface SizeRun {
-  readonly stage: PeersStage;
+  readonly peersLab: PeersLab;
   readonly services: number;
   readonly options: PeersOptions;
   readonly run: PeersRun;
 }
 
 async function measureSize(
-  { stage, services, options, run }: SizeRun,
+  { peersLab, services, options, run }: SizeRun,
   signal: AbortSignal,
 ): Promise<readonly PeerFigures[]> {
   const start = performance.now();
   const { burst, rounds } = options;
-  const measured = await createServices(stage, services, burst, signal);
+  const measured = await createServices(peersLab, services, burst, signal);
   const pods: ClusterPods = { moved: 'a', burst: 'a' };
-  const all = stage.places.map((place) => ({ place, figures: emptyFigures(place.peer.name, services) }));
+  const all = peersLab.places.map((place) => ({ place, figures: emptyFigures(place.peer.name, services) }));
   for (let round = 0; round < rounds; round++) {
     const first = round % all.length;
     for (const { place, figures } of [...all.slice(first), ...all.slice(0, first)]) {
@@ -66,7 +66,7 @@ async function measureSize(
       const about = `${services} Services, turn ${round + 1} of ${rounds}, ${place.peer.name}`;
       const progress = (text: string): void => run.progress(`${about}: ${text}`);
       const isLast = round === rounds - 1;
-      await takeTurn({ stage, place, services: measured, pods, options, figures, isLast, progress }, signal);
+      await takeTurn({ peersLab, place, services: measured, pods, options, figures, isLast, progress }, signal);
     }
   }
   run.progress(`${services} Services: done in ${((performance.now() - start) / 1000).toFixed(0)} s`);
@@ -75,7 +75,7 @@ async function measureSize(
 
 /** The moved Service comes last. */
 async function createServices(
-  { api, addresses }: PeersStage,
+  { api, addresses }: PeersLab,
   services: number,
   burst: number,
   signal: AbortSignal,

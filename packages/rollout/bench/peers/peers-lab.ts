@@ -13,13 +13,13 @@ import {
   type Prober,
   startEchoServer,
 } from '@switchyard/lab';
-import { podPort, startApiServer } from '../stage.ts';
+import { podPort, startApiServer } from '../bench-lab.ts';
 import type { PeersOptions } from './options.ts';
 import type { Peer, PeerSite } from './peer.ts';
 import { type BenchApiServer, startRealApiServer } from './real-api-server.ts';
 
 /** A node for each proxy, one with the pods of all Services, and an API server. */
-export interface PeersStage extends AsyncDisposable {
+export interface PeersLab extends AsyncDisposable {
   readonly api: ObjectClient;
   readonly site: PeerSite;
   readonly places: readonly PeerPlace[];
@@ -46,12 +46,12 @@ export const pinned: { readonly client: string; readonly server: string } = {
 };
 
 /** Builds it without Services. `name` is the lab's. */
-export async function setPeersStage(
+export async function createPeersLab(
   name: string,
   peers: readonly Peer[],
   options: Pick<PeersOptions, 'apiServer'>,
   signal: AbortSignal,
-): Promise<PeersStage> {
+): Promise<PeersLab> {
   await using stack = new AsyncDisposableStack();
   const lab = stack.use(await createLab({ name, nodes: peers.length + 1, ipFamilies: ['IPv4'] }, signal));
   const server = stack.use(await startServer(lab, options, signal));
@@ -110,7 +110,7 @@ async function registerNode(api: ObjectClient, { nodeName, addresses }: LabNode,
   await api.updateStatus(apiResources.nodes, { metadata, status }, signal);
 }
 
-async function startPods(lab: Lab, node: LabNode, connections: string): Promise<PeersStage['addresses']> {
+async function startPods(lab: Lab, node: LabNode, connections: string): Promise<PeersLab['addresses']> {
   const [a, b, c] = await Promise.all(['a', 'b', 'c'].map((name) => lab.addPod(node, name)));
   if (a === undefined || b === undefined || c === undefined) throw new Error('a pod is missing');
   for (const pod of [a, b]) startEchoServer(pod, { pod: pod.name, tcp: [podPort] });

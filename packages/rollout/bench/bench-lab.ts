@@ -17,7 +17,7 @@ import {
 import type { ApiServerReady } from './api-server.ts';
 
 /** A node, two pods that say who they are, a prober in a third pod, and an API server in a process of its own. */
-export interface Stage extends AsyncDisposable {
+export interface BenchLab extends AsyncDisposable {
   readonly lab: Lab;
   readonly node: LabNode;
   readonly api: ObjectClient;
@@ -32,8 +32,8 @@ export interface Stage extends AsyncDisposable {
 /** Where the pods' echo servers listen. */
 export const podPort = 8080;
 
-/** Sets the stage; nothing of the cluster is there yet but its Node. */
-export async function setStage(signal: AbortSignal): Promise<Stage> {
+/** Builds the lab. The cluster only has its Node yet. */
+export async function createBenchLab(signal: AbortSignal): Promise<BenchLab> {
   await using stack = new AsyncDisposableStack();
   const lab = stack.use(await createLab({ name: 'figures', nodes: 1, ipFamilies: ['IPv4'] }, signal));
   const [node] = lab.nodes;
