@@ -7,7 +7,7 @@ export interface Cell {
   readonly backend: DataplaneName;
   /** kind's `networking.ipFamily`. */
   readonly ipFamily: CellFamily;
-  /** Of Kubernetes, as `1.36`. */
+  /** Version of Kubernetes, as `1.36`. */
   readonly kubernetes: string;
   /** Server of Services of type LoadBalancer. */
   readonly loadBalancer: CellLoadBalancer;

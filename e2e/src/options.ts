@@ -17,7 +17,7 @@ export interface E2eOptions {
   readonly hasUpstream: boolean;
   /** Upstream's tests run with kube-proxy too, and a test that fails with it does not fail the cell. */
   readonly hasBaseline: boolean;
-  /** In the place of the matrix's; undefined: that. */
+  /** Image instead of the matrix's; undefined: that. */
   readonly nodeImage: string | undefined;
   /** Image with `ginkgo` and `e2e.test`; undefined: registry.k8s.io's of the release. */
   readonly upstreamImage: string | undefined;

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 
 /** Owner of an existing cluster. */
 export interface ClusterOwner {
-  /** Of the process that runs the cell. */
+  /** Id of the process that runs the cell. */
   readonly pid: number;
-  /** When that process began, in the kernel's ticks: another process may have its number by now. Undefined where there is no /proc. */
+  /** Start time of that process in the kernel's ticks, because its id may be reused. Undefined where there is no /proc. */
   readonly startTime: string | undefined;
   /** `--keep`: the cluster stays when that process ends. */
   readonly isKept: boolean;
@@ -17,7 +17,7 @@ export interface OwnerNotes {
   find(cluster: string): Promise<ClusterOwner | undefined>;
   /** Makes this process the owner, or returns the owner if another running process has the cluster. */
   claim(cluster: string): Promise<ClusterOwner | undefined>;
-  /** It stays when this process ends. */
+  /** Marks the cluster as kept: it stays when this process ends. */
   keep(cluster: string): Promise<void>;
   drop(cluster: string): Promise<void>;
 }

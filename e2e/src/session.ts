@@ -19,7 +19,7 @@ export interface Session {
   readonly matrix: Matrix;
   readonly expanded: ExpandedMatrix;
   readonly owners: OwnerNotes;
-  /** For programs that belong to no cell; has no log. */
+  /** Shell for programs that belong to no cell; has no log. */
   readonly shell: Shell;
   /** Absolute path of the folder in which each cell has one. */
   readonly results: string;

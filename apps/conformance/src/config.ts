@@ -17,13 +17,13 @@ export type Config =
   /** `diff` and `report` parse their own arguments. */
   | { readonly kind: 'diff' | 'report'; readonly args: readonly string[] };
 
-/** Which cases. */
+/** Selection of cases. */
 export interface ChoiceConfig extends Choice {
   /** Undefined: both families, or those that the cluster has. */
   readonly cell: FamilyCell | undefined;
 }
 
-/** Which proxy. */
+/** The proxy under test. */
 export type ProxyConfig =
   | { readonly kind: 'own'; readonly backends: readonly BackendName[] }
   | ({ readonly kind: 'foreign' } & ForeignOptions)
@@ -36,7 +36,7 @@ export interface ClusterConfig {
   readonly dataplane: DataplaneName | undefined;
 }
 
-/** Of `--target cluster`. */
+/** Flags of `--target cluster`. */
 export interface ClusterFlags extends Pick<
   ClusterEnvironmentOptions,
   'image' | 'podCommand' | 'nodes' | 'mayHaveOtherLoadBalancers' | 'isKept'

@@ -14,7 +14,7 @@ import type { RunReport } from './model/report-file.ts';
 
 const lane = 'cluster';
 
-/** For names that no other run on the cluster has. */
+/** Random numbers for names that differ between runs. */
 const random: Random = () => randomInt(2 ** 32) / 2 ** 32;
 
 /** Runs the cases on a cluster, in one namespace that is removed before this resolves or rejects. */

@@ -35,7 +35,7 @@ export function listCells(cells: readonly AnyCell[], obstacles: Obstacles): read
   }));
 }
 
-/** As a table: id, whether it can run, and the numbers of the reasons below; then cells that the matrix leaves out. */
+/** Cells as a table: id, whether it can run, and the numbers of the reasons below; then cells that the matrix leaves out. */
 export function listText(listed: readonly ListedCell[], { excluded }: Pick<ExpandedMatrix, 'excluded'>): string {
   const width = Math.max(4, ...listed.map(({ cell }) => cell.id.length));
   const reasons = [...new Set(listed.flatMap(({ obstacles }) => obstacles))];
@@ -55,7 +55,7 @@ export function listText(listed: readonly ListedCell[], { excluded }: Pick<Expan
     .join('\n\n');
 }
 
-/** For programs: the same as one JSON object. */
+/** The same as one JSON object, for programs. */
 export function listJson(listed: readonly ListedCell[], { excluded }: Pick<ExpandedMatrix, 'excluded'>): string {
   const cells = listed.map(({ cell, obstacles }) => ({ ...cell, runnable: obstacles.length === 0, obstacles }));
   return JSON.stringify({ cells, excluded: excluded.map(({ cell, reason }) => ({ id: cell.id, reason })) }, null, 2);

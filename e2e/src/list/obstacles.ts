@@ -7,11 +7,11 @@ import { inotifyObstacle, type InotifyUse } from './inotify.ts';
 
 /** Reasons why cells cannot run on this machine. */
 export interface Obstacles {
-  /** For every kind cell. */
+  /** Obstacles of every kind cell. */
   readonly common: readonly string[];
-  /** For the cells of one Kubernetes version. */
+  /** Obstacles by Kubernetes version. */
   readonly byVersion: ReadonlyMap<string, readonly string[]>;
-  /** For every lab cell. */
+  /** Obstacles of every lab cell. */
   readonly lab: readonly string[];
 }
 
@@ -19,7 +19,7 @@ export interface Obstacles {
 export interface MachineFacts {
   readonly platform: string;
   readonly isRoot: boolean;
-  /** Of the machine whose kernel runs the engine's containers; undefined: not known. */
+  /** Use of inotify on the machine whose kernel runs the engine's containers; undefined: unknown. */
   readonly inotify: InotifyUse | undefined;
 }
 
@@ -56,7 +56,7 @@ export async function findObstacles(
   return { common: [...engine, ...kind, ...kubectl, ...helm, ...inotify], byVersion, lab: labObstacles(machine) };
 }
 
-/** Why this cell cannot run here; empty: it can. */
+/** Reasons why this cell cannot run here; empty: it can. */
 export function obstaclesOf(cell: Cell, { common, byVersion }: Obstacles): readonly string[] {
   return [...common, ...(byVersion.get(cell.kubernetes) ?? [])];
 }

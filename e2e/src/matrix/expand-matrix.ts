@@ -5,7 +5,7 @@ import { isSelected } from './selector.ts';
 
 /** All cells of a matrix. */
 export interface ExpandedMatrix {
-  /** By backend, family, version and load balancer, in the matrix's order. */
+  /** Cells by backend, family, version and load balancer, in the matrix's order. */
   readonly cells: readonly Cell[];
   readonly excluded: readonly { readonly cell: Cell; readonly reason: string }[];
 }

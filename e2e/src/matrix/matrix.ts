@@ -4,7 +4,7 @@ import type { CellSelector } from './selector.ts';
 
 /** A version of Kubernetes that cells are made with. */
 export interface KubernetesRelease {
-  /** As `1.36`. */
+  /** Version, as `1.36`. */
   readonly version: string;
   /** As `1.36.4`: release of the node image, and of the e2e tests that run against it. */
   readonly release: string;
@@ -12,7 +12,7 @@ export interface KubernetesRelease {
   readonly nodeImage: string;
   /** `sha256:...`; undefined: the registry's current image of that name, which may change. */
   readonly digest: string | undefined;
-  /** In the place of registry.k8s.io's image of the release; absent: that. */
+  /** Image instead of registry.k8s.io's image of the release; absent: that. */
   readonly upstreamImage?: string;
 }
 

@@ -2,7 +2,7 @@
 export interface PageBlock {
   /** `docs/kind.md`. */
   readonly page: string;
-  /** Of its first command; from 1. */
+  /** Line of its first command, from 1. */
   readonly line: number;
   readonly text: string;
 }

@@ -27,7 +27,7 @@ export interface PagePlan {
   readonly cluster: KubeProxyMode | 'page';
   /** Commands of the reader before the first block. */
   readonly before?: string;
-  /** In the order in which they run. */
+  /** Plans of blocks in the order in which they run. */
   readonly blocks: readonly BlockPlan[];
 }
 

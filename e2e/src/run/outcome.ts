@@ -28,7 +28,7 @@ export function outcomeOf(id: string, problems: readonly string[], { failures, n
   return { id, status, because: [...problems, ...failures], notes };
 }
 
-/** As the conformance runner's: 0 all passed or skipped with reasons, 1 a test failed, 3 a cluster failed, which wins. */
+/** Exit status, like the conformance runner's: 0 all passed or skipped with reasons, 1 a test failed, 3 a cluster failed, which wins. */
 export function exitStatus(outcomes: readonly Pick<CellOutcome, 'status'>[]): 0 | 1 | 3 {
   if (outcomes.some(({ status }) => status === 'error')) return 3;
   return outcomes.some(({ status }) => status === 'failed') ? 1 : 0;

@@ -39,7 +39,7 @@ async function attempt(work: () => Promise<void>): Promise<string | undefined> {
   }
 }
 
-/** After an abort too, for which it has a signal of its own. */
+/** Keeps or removes the cluster, also after an abort, so it has a signal of its own. */
 async function endCell(context: CellContext, problem: string | undefined, signal: AbortSignal): Promise<void> {
   const { cluster, owners, shell, print, isKept, purpose, clock, cell } = context;
   // A cluster for work that failed to start is removed.

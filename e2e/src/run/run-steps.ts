@@ -5,7 +5,7 @@ import type { Shell } from './shell.ts';
 export interface Step {
   /** Name of the step, such as `create the cluster`. */
   readonly name: string;
-  /** It is aborted after this. */
+  /** Time after which the step is aborted. */
   readonly timeout: Millis;
   /** Advice after a failure; a sentence without its full stop. */
   readonly advice: string;

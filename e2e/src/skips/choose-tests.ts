@@ -2,7 +2,7 @@ import type { Cell } from '../cell.ts';
 import { isSelected } from '../matrix/selector.ts';
 import type { SkipEntry } from './skip-entry.ts';
 
-/** Which of upstream's tests run in a cell. */
+/** Selection of upstream's tests for a cell. */
 export interface ChosenTests {
   /** Full names, sorted. */
   readonly run: readonly string[];

@@ -8,7 +8,7 @@ export interface SkipEntry extends CellSelector {
    */
   readonly test: readonly string[];
   readonly reason: string;
-  /** Where one can read why. */
+  /** Link to an explanation. */
   readonly link: string;
   /** `e2e/upstream-skips/services.yaml:3:5`. */
   readonly place: string;

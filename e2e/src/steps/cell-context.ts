@@ -36,7 +36,7 @@ export interface CellContext extends CellSettings {
   readonly shell: Shell;
 }
 
-/** For programs outside the cluster. */
+/** Path of the kubeconfig for programs outside the cluster. */
 export function kubeconfigOf({ folder }: Pick<CellContext, 'folder'>): string {
   return `${folder}/kubeconfig`;
 }

@@ -9,10 +9,10 @@ import { type CellContext, kubeconfigOf } from './cell-context.ts';
 
 /** One run of the conformance suite. */
 interface SuiteRun {
-  /** As a step is named. */
+  /** Name of the step. */
   readonly name: string;
   readonly advice: string;
-  /** Which proxy is tested where. */
+  /** Flags that choose the target and the proxy. */
   readonly flags: readonly string[];
 }
 

@@ -14,7 +14,7 @@ interface Look {
 }
 
 const timeout = seconds(60);
-/** For all looks together, of which the lanes run side by side: a cluster that does not answer shall not cost an hour. */
+/** Limit of all commands together, whose lanes run side by side: a cluster without answers must not cost an hour. */
 const allTogether = seconds(480);
 
 /**

@@ -7,7 +7,7 @@ import type { CellContext } from './cell-context.ts';
 
 /** An image of this checkout. */
 export interface CellImage {
-  /** As `./dev image` calls it. */
+  /** Name in `./dev image`. */
   readonly name: string;
   readonly args: readonly string[];
   /** App whose version its tag has. */

@@ -5,10 +5,10 @@ import { runSteps, type StepRunner } from '../run/run-steps.ts';
 import { mustRun, nodeProgram } from '../run/shell.ts';
 import { suiteStep } from './conformance.ts';
 
-/** Where a lab cell runs. */
+/** Inputs of a lab cell. */
 export interface LabCellContext extends StepRunner {
   readonly checkout: string;
-  /** For its reports. */
+  /** Folder of its reports. */
   readonly folder: string;
 }
 

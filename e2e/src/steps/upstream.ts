@@ -15,7 +15,7 @@ import { columnOf, failsInBaseline, tableMarkdown, type UpstreamTable } from '..
 import type { CellContext } from './cell-context.ts';
 import { baselineMode } from './create-cluster.ts';
 
-/** Where upstream's image has its programs. */
+/** Folder of programs in upstream's image. */
 const programs = '/usr/local/bin';
 
 /**
@@ -57,10 +57,10 @@ function unusedSkips({ unused }: ChosenTests): HostError {
   return new HostError('e2e.skips', `no test in focus has the name of: ${lines.join('; ')}`);
 }
 
-/** Which run of upstream's tests. */
+/** A run of upstream's tests. */
 export interface UpstreamRun {
   readonly tests: () => ChosenTests;
-  /** With kube-proxy. */
+  /** Whether it runs with kube-proxy. */
   readonly isBaseline: boolean;
 }
 

@@ -4,7 +4,7 @@ export interface JunitCase {
   readonly name: string;
   /** `skipped`: not chosen, or the test found by itself that it cannot run here. */
   readonly status: 'passed' | 'failed' | 'skipped';
-  /** Of a failure or a skip: the report's words, not more than a few lines. Empty when there are none. */
+  /** Message of a failure or a skip in the report, a few lines at most. Empty if there is none. */
   readonly message: string;
   /** Whether it is a test: before and after all tests ginkgo reports what it does there in the same form. */
   readonly isTest: boolean;

@@ -14,7 +14,7 @@ export class UpstreamProgress {
   readonly #onEnd: (ended: EndedTest) => void;
   readonly #counts = new Map<string, number>();
   #rest = '';
-  /** Of the block that is being read. */
+  /** Test name in the current block. */
   #name: string | undefined;
   #how: string | undefined;
   #last = '';
@@ -62,7 +62,7 @@ export class UpstreamProgress {
     this.#end();
   }
 
-  /** When both name and result are known. */
+  /** Reports the test once its name and result are known. */
   #end(): void {
     const [name, how] = [this.#name, this.#how];
     if (name === undefined || how === undefined) return;

@@ -1,7 +1,7 @@
 import { markdownTable } from '@switchyard/host';
 import type { UpstreamVerdict } from './judge.ts';
 
-/** How a test ended with one proxy. `missing`: the run ended before it. */
+/** Result of a test with one proxy. `missing`: the run ended before it. */
 export type TableStatus = 'passed' | 'failed' | 'skipped itself' | 'missing';
 
 /** One proxy's results. */

@@ -1,6 +1,6 @@
 import { type Millis, millis } from '@switchyard/core';
 
-/** When a load balancer's health checks take a node out and in again: all of a health profile that decides what is lost. */
+/** Timing of a load balancer's health checks: the part of a health profile that decides what is lost. */
 export interface CheckTiming {
   /** Pause between two checks of a node that is UP, and of one that is about to come back. */
   readonly interval: Millis;
@@ -14,7 +14,7 @@ export interface CheckTiming {
   readonly timeout: Millis | undefined;
   /** Handling of connections while no node is UP: close them, use nodes that were UP within the last `lastUpFor`, or use all nodes. */
   readonly whenNoneUp: 'close' | 'lastUp' | 'all';
-  /** Only for `lastUp`. */
+  /** Duration for `lastUp`. */
   readonly lastUpFor: Millis;
 }
 

@@ -35,7 +35,7 @@ function nextTelling(changes: readonly Step<boolean>[], at: number, pause: numbe
   return change === undefined ? undefined : at + Math.max(1, Math.ceil((change.at - at) / pause)) * pause;
 }
 
-/** The same with each DOWN put off by `grace`: whether a node is UP or was so until a moment ago. */
+/** Delays each DOWN by `grace`: whether a node is UP, or was UP until a moment ago. */
 export function heldFor({ initial, changes }: Steps<boolean>, grace: number): Steps<boolean> {
   const held: Step<boolean>[] = [];
   changes.forEach((change, index) => {

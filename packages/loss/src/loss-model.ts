@@ -20,7 +20,7 @@ export interface RolloutTimes {
   readonly until: Millis;
 }
 
-/** Why a request was lost. `Alone`: the old node was the only one UP; `Shared`: half of the traffic went there. */
+/** Cause of a lost request. `Alone`: the old node was the only one UP; `Shared`: half of the traffic went there. */
 export type LossCause = 'droppedByNodeAlone' | 'droppedByNodeShared' | 'appGone' | 'noServerUp' | 'unexplained';
 
 /** Time at which the old node stopped answering, and the cause. */
@@ -39,7 +39,7 @@ export interface LossPrediction {
   readonly shared: number;
   /** Lost while it had no node UP: all requests, closed at once. */
   readonly noneUp: number;
-  /** The same by cause; causes without a loss are left out. */
+  /** Lost requests by cause; causes without a loss are left out. */
   readonly byCause: Readonly<Partial<Record<ExplainedCause, number>>>;
 }
 
@@ -53,7 +53,7 @@ export interface LossPhase {
   readonly from: Millis;
   /** Later than `from`. */
   readonly to: Millis;
-  /** How many of its requests are lost, 0 to 1. */
+  /** Lost share of the phase's requests, 0 to 1. */
   readonly share: number;
 }
 

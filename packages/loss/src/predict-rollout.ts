@@ -21,9 +21,9 @@ export interface RolloutPrediction {
   readonly worst: Millis;
   /** Parts of `expected`, each rounded; causes without a loss are left out. */
   readonly byCause: Readonly<Partial<Record<ExplainedCause, Millis>>>;
-  /** How likely it is that anything is lost, 0 to 1. */
+  /** Probability of any loss, 0 to 1. */
   readonly probability: number;
-  /** How likely it is that something is lost because for a while no node is UP, 0 to 1. */
+  /** Probability of a loss because no node is UP for a while, 0 to 1. */
   readonly nobodyUp: number;
   /** Duration of the rollout; undefined: it cannot end, because no node may take the next pod. */
   readonly duration: Millis | undefined;

@@ -6,7 +6,7 @@ export interface PodLife {
   readonly node: number;
   readonly readyAt: number;
   readonly deletedAt: number;
-  /** It accepts no connections from here on. */
+  /** Time from which it accepts no connections. */
   readonly endsAt: number;
 }
 

@@ -5,9 +5,9 @@ import type { CheckTiming, Span } from './check-timing.ts';
 export interface ProxyTiming {
   /** KEP-1669: a node without a ready endpoint still forwards to those that serve while they terminate. */
   readonly terminatingFallback: boolean;
-  /** From an endpoint's readiness until its node's health check passes and the load balancer's check has its answer. */
+  /** Time from an endpoint's readiness until its node's health check passes and the load balancer's check has its answer. */
   readonly noticesReady: Span;
-  /** From an endpoint's being deleted until its node's health check fails (and its traffic stops, without the fallback). */
+  /** Time from an endpoint's deletion until its node's health check fails (and its traffic stops, without the fallback). */
   readonly noticesTerminating: Span;
 }
 
@@ -16,7 +16,7 @@ export type KnownProxy = 'switchyard' | 'switchyard-iptables' | 'kube-proxy' | '
 
 /** Phases of a pod's life. */
 export interface AppTiming {
-  /** From the pod's creation until it is Ready. */
+  /** Time from the pod's creation until it is Ready. */
   readonly startup: Millis;
   /** Time that the preStop hook delays SIGTERM. */
   readonly preStop: Millis;
@@ -25,7 +25,7 @@ export interface AppTiming {
   readonly gracePeriod: Millis;
 }
 
-/** How a Deployment replaces its pods. Counts, not percentages. */
+/** Strategy by which a Deployment replaces its pods. Counts, not percentages. */
 export type RolloutStrategy =
   | { readonly kind: 'RollingUpdate'; readonly maxSurge: number; readonly maxUnavailable: number }
   | { readonly kind: 'Recreate' };

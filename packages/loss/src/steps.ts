@@ -3,7 +3,7 @@ import type { Millis } from '@switchyard/core';
 /** A value that changes at some moments. Times in milliseconds. */
 export interface Steps<T> {
   readonly initial: T;
-  /** In order of time. A change holds from its moment on. */
+  /** Changes in order of time. A change holds from its moment on. */
   readonly changes: readonly Step<T>[];
 }
 

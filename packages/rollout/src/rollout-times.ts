@@ -4,7 +4,7 @@ import type { EndpointMoment, Move, RunRecord } from './run-record.ts';
 import { spansOf } from './spans.ts';
 import { appliedAt, type Bounds } from './sync-bounds.ts';
 
-/** Which end of what is not known exactly: for the old endpoint's going, and for the new one's coming. */
+/** Choice between the bounds of unknown times: for the removal of the old endpoint, and for the use of the new one. */
 export interface Picked {
   readonly going: keyof Bounds;
   readonly coming: keyof Bounds;
@@ -70,7 +70,7 @@ function opposite(end: keyof Bounds): keyof Bounds {
   return end === 'earliest' ? 'latest' : 'earliest';
 }
 
-/** From when on a change of endpoints can be this move's. The first move's observers may be ahead of who saw the deletion. */
+/** Time from which a change of endpoints can belong to this move. Observers may see the first move before its deletion. */
 function since(run: RunRecord, move: Move): Millis {
   return move === run.moves[0] ? run.startedAt : millis(move.deletedAt - 100);
 }

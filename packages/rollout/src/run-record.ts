@@ -19,7 +19,7 @@ export interface RunSettings {
   /** Timeout of a request. */
   readonly requestTimeout: Millis;
   readonly healthCheck: HealthCheck;
-  /** Where the load balancer runs: one HAProxy process in the lab's load-balancer host, or a container of a Docker Engine there. */
+  /** Place of the load balancer: one HAProxy process in the lab's load-balancer host, or a container of a Docker Engine there. */
   readonly runtime: 'process' | 'docker';
   /** Whether the load balancer takes a node out as soon as an EndpointSlice says so, before any check fails. */
   readonly fastDrain: boolean;
@@ -92,13 +92,13 @@ export interface PodPlace {
 export interface Move {
   readonly oldPod: PodPlace;
   readonly newPod: PodPlace;
-  /** When the old pod's deletionTimestamp was seen. */
+  /** Time at which the old pod's deletionTimestamp was seen. */
   readonly deletedAt: Millis;
 }
 
-/** How requests reached the app. */
+/** Path of requests to the app. */
 export type LoadPath = {
-  /** For people: `load balancer`, `outside to node1`. */
+  /** Name for reports: `load balancer`, `outside to node1`. */
   readonly name: string;
   readonly ipFamily: IpFamily;
 } & (
@@ -119,7 +119,7 @@ export interface RunRecord {
   readonly startedAt: Millis;
   readonly endedAt: Millis;
   readonly nodes: readonly string[];
-  /** In order of time. The first one's `deletedAt` is zero of the timeline. */
+  /** Moves in order of time. The first one's `deletedAt` is zero of the timeline. */
   readonly moves: readonly [Move, ...Move[]];
   readonly requests: readonly RequestRecord[];
   readonly pods: readonly PodMoment[];

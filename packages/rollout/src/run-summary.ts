@@ -36,13 +36,13 @@ export interface RunSummary {
 /** One lost request. */
 export interface Loss {
   readonly sequence: number;
-  /** When it was sent, in seconds after the deletionTimestamp. */
+  /** Time of sending, in seconds after the deletionTimestamp. */
   readonly at: number;
   readonly outcome: string;
   readonly cause: LossCause;
 }
 
-/** Why the first lost request was lost. */
+/** Explanation of the first loss. */
 export interface FirstLoss extends Loss {
   /** The oracle's explanation of what the node did with it, in order. Empty if no packet reached a node. */
   readonly explanation: readonly string[];

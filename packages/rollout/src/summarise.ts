@@ -44,7 +44,7 @@ export function summarise(run: RunRecord, explainAt: ExplainAt): RunSummary {
   };
 }
 
-/** When the observer of slices noted that the first old pod is no longer ready. */
+/** Time at which the observer of slices saw that the first old pod is no longer ready. */
 function notedAt(run: RunRecord): Millis | undefined {
   const [{ oldPod }] = run.moves;
   return run.endpoints.find(({ node, state, at }) => node === oldPod.node && state !== 'ready' && at >= run.startedAt)

@@ -8,7 +8,7 @@ export interface Bounds {
   readonly latest: Millis;
 }
 
-/** How far the observers of events (logs, watches) may lie beside the packets: two requests at 20/s. */
+/** Possible time difference between observers of events (logs, watches) and packets: two requests at 20/s. */
 export const observationSlack: Millis = millis(100);
 
 /**
@@ -45,7 +45,7 @@ function healthDelays(run: RunRecord, { oldPod, deletedAt }: Move): readonly num
   return toldAt === undefined ? [] : [toldAt - goneAt];
 }
 
-/** Only where a path leads to all endpoints: then a new one is used as soon as the node knows it. */
+/** Delays of answers, for paths to all endpoints: there a new endpoint is used as soon as the node knows it. */
 function answerDelays(run: RunRecord, { newPod }: Move): readonly number[] {
   if (run.path.kind !== 'node' || run.path.endpoints !== 'all') return [];
   const readyAt = run.pods.find(({ pod, phase }) => pod === newPod.name && phase === 'ready')?.at;

@@ -11,7 +11,7 @@ import {
 import type { CaseInfo, ConformanceCase } from '../model/case.ts';
 import { checkIdOf } from './check-id.ts';
 
-/** How `list` shows cases. */
+/** Options of `list`. */
 export interface ListOptions {
   readonly format: 'text' | 'json';
   /** Dataplane whose cases are listed. */
@@ -27,7 +27,7 @@ export interface CaseList {
 
 /** One case, without running it. */
 export interface ListedCase extends Omit<CaseInfo, 'notFor'> {
-  /** Why it is skipped with this dataplane; left out where it is not. */
+  /** Reason why it is skipped with this dataplane; absent if it is not. */
   readonly notFor?: string;
   /** Checks of a scenario. Empty for a sequence, whose checks are only known when it runs. */
   readonly checks: readonly { readonly id: string; readonly what: string; readonly expected: string }[];

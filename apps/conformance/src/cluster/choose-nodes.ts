@@ -4,9 +4,9 @@ import { ConfigError, type IpAddress, type IpFamily, ipFamilyOf, tryParseIp } fr
 /** A node of the cluster that stands for one of a scenario's. */
 export interface RealNode {
   readonly name: string;
-  /** Its first InternalIP of each family. */
+  /** The node's first InternalIP of each family. */
   readonly addresses: Readonly<Partial<Record<IpFamily, IpAddress>>>;
-  /** Of the well-known label; undefined: it has none. */
+  /** Value of the label `topology.kubernetes.io/zone`; undefined: it has none. */
   readonly zone: string | undefined;
   readonly kernel: string;
 }

@@ -135,7 +135,7 @@ function endpointsOf(scenario: Scenario): readonly WantedEndpoint[] {
   return [...endpointPods(scenario)].map(([address, { node, ports }]) => ({ address, node, ports }));
 }
 
-/** Why a cluster cannot run a sequence: sequences send to any address. */
+/** Reason why a cluster cannot run a sequence: sequences send from outside to any address. */
 function sequenceObstacle(needs: readonly Ability[]): string | undefined {
   return needs.includes('sendFromOutside') ? "it sends from outside to more than the node's own address" : undefined;
 }

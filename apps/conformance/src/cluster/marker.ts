@@ -25,7 +25,7 @@ export interface MarkerPlace {
   readonly onProgress: (text: string) => void;
 }
 
-/** Where the marker's endpoint listens. */
+/** Port of the marker's endpoint. */
 export const markerPort: number = realPort(9_100);
 
 /** Longest call, in milliseconds: proxies in front of API servers cut long calls off. */

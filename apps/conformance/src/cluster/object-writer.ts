@@ -23,7 +23,7 @@ const takenText = /already allocated|not in the valid range/;
 interface Held {
   /** The Service as the scenario wants it. */
   readonly wanted: WantedService;
-  /** As the API server has it. */
+  /** The Service as the API server returned it. */
   readonly object: Service;
 }
 

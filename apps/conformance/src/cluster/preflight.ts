@@ -10,7 +10,7 @@ export interface Preflight {
   readonly otherRuns: readonly string[];
 }
 
-/** In messages: more names than these are only counted. */
+/** Number of names in a message; further ones are only counted. */
 const mostNames = 10;
 
 /** Checks whether the cluster can be used. Rejects with `ConfigError` that says why not and what to do. */

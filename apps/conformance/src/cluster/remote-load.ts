@@ -15,7 +15,7 @@ const defaultTimeout = 500;
 /** An open loop in a pod, which starts at once. Times of its results are of the pod's machine. */
 export class RemoteLoad implements LoadRun {
   readonly finished: Promise<readonly LoadResult[]>;
-  /** It is no process of this machine. */
+  /** The load is not a process of this machine. */
   readonly pid = 0;
   readonly logFile = '';
   readonly #place: RemoteLoadPlace;

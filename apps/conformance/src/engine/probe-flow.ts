@@ -12,7 +12,7 @@ export type Attempts = (count: number) => Promise<readonly Seen[]>;
 
 /** The node's rate limits on ICMP errors, which can turn a reject into silence. */
 export interface ErrorLimits {
-  /** How many errors they have held back until now; undefined where the node does not say. */
+  /** Number of errors suppressed until now; undefined if the node does not report it. */
   heldBack(): Promise<number | undefined>;
   /** Runs work when the limits allow another error to this flow's sender, and no other paced work of that sender at the same time. */
   paced<T>(work: () => Promise<T>): Promise<T>;
@@ -160,7 +160,7 @@ export interface SeenTextOptions {
   readonly hasPorts?: boolean;
 }
 
-/** For example `5 x 10.244.1.5, 1 x timeout`. */
+/** Answers with their counts: `5 x 10.244.1.5, 1 x timeout`. */
 export function countText(seen: readonly Seen[], options: SeenTextOptions = {}): string {
   const counts = Map.groupBy(seen, (one) => seenText(one, options));
   return [...counts].map(([text, same]) => `${same.length} x ${text}`).join(', ');

@@ -12,7 +12,7 @@ export interface ProxyRun extends Pick<RoundOptions, 'cases' | 'onProgress' | 'm
   readonly target: Target;
   readonly proxy: ProxyUnderTest;
   readonly cell: FamilyCell;
-  /** Builds an environment of its own for each name; as many as there may be side by side. At least one. */
+  /** Names of the environments that run side by side. At least one. */
   readonly laneNames: readonly string[];
   readonly openEnvironment: (name: string, signal: AbortSignal) => Promise<TestEnvironment>;
   readonly seed: number;
@@ -33,7 +33,7 @@ export function plannedRuns(
   });
 }
 
-/** Runs all rounds on the same environments, which are taken down afterwards. An environment that cannot be built is an error of all cases. */
+/** Runs all rounds on the same environments and removes these afterwards. If one cannot be built, all cases end with an error. */
 export async function runProxy(options: ProxyRun, signal: AbortSignal): Promise<readonly RunReport[]> {
   const { laneNames, openEnvironment, rounds, proxy, cell, onProgress, seed } = options;
   await using stack = new AsyncDisposableStack();

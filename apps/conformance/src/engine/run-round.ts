@@ -8,7 +8,7 @@ import type { Gate } from './gate.ts';
 import { planUnits, type Unit, UnitQueue } from './plan-units.ts';
 import { runUnit } from './run-unit.ts';
 
-/** An environment and what it is called in the progress. */
+/** An environment with its name in the progress. */
 export interface Lane {
   readonly name: string;
   readonly environment: TestEnvironment;
@@ -16,18 +16,18 @@ export interface Lane {
 
 /** One round of cases against one proxy. */
 export interface RoundOptions {
-  /** Beds that are alike; they share the cases. At least one. */
+  /** Equal environments that share the cases. At least one. */
   readonly lanes: readonly Lane[];
   readonly cases: readonly ConformanceCase[];
   readonly run: RunName;
-  /** Decides the order. */
+  /** Source of the random order. */
   readonly random: Random;
   readonly onProgress: OnProgress;
   /** Limits measuring cases of this and other rounds. Default: no limit. */
   readonly measuring?: Gate;
   /** Called when a case fails. */
   readonly onFailure?: () => void;
-  /** Asked before each unit; true: the rest is skipped. */
+  /** Called before each unit; true: the rest is skipped. */
   readonly isOver?: () => boolean;
 }
 

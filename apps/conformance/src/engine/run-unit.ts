@@ -116,12 +116,12 @@ class Attempt {
     return this.#case.kind === 'scenario' ? this.#case.scenario : undefined;
   }
 
-  /** It has been run to its end, or cannot be. */
+  /** Whether it has ended or failed. */
   get isOver(): boolean {
     return this.#end !== undefined || this.#error !== undefined;
   }
 
-  /** It cannot be run to its end. */
+  /** Records the error that ended it. */
   fail(error: unknown): void {
     this.#error = error;
   }

@@ -62,7 +62,7 @@ export class ClusterFeed {
     return refusals;
   }
 
-  /** The same one for the same Service as long as the lab is there. */
+  /** Port of a Service, which stays the same while the lab exists. */
   #healthPort(key: Key): number {
     const port = this.#healthPorts.get(key) ?? firstHealthPort + (this.#healthPorts.size % healthPorts);
     this.#healthPorts.set(key, port);

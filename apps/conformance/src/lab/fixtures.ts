@@ -10,10 +10,10 @@ export interface EndpointFixture {
   readonly name: string;
   /** `node1` or `node2`. */
   readonly node: string;
-  /** In each family of the lab; the IPv6 one shows the digits of the IPv4 one. */
+  /** Address in each family of the lab; the IPv6 address has the digits of the IPv4 one. */
   readonly addresses: Readonly<Partial<Record<IpFamily, IpAddress>>>;
   readonly ports: ReadonlySet<number>;
-  /** Also answers SCTP, on all ports. */
+  /** Whether it also answers SCTP, on all ports. */
   readonly hasSctp: boolean;
 }
 
@@ -24,7 +24,7 @@ export interface LabFixtures {
   readonly ownAddresses: ReadonlySet<IpAddress>;
 }
 
-/** Of `sequencePods`, for TCP, UDP and SCTP. */
+/** Ports of `sequencePods`, for TCP, UDP and SCTP. */
 const sequencePorts = [8080, 8081];
 
 interface Place {
@@ -33,7 +33,7 @@ interface Place {
   hasSctp: boolean;
 }
 
-/** The endpoints of all scenarios among these cases; `sequencePods` if any is written as a program. */
+/** Returns the endpoints of all scenarios among these cases, and `sequencePods` if any case is a sequence. */
 export function fixturesFor(cases: readonly ConformanceCase[], families: readonly IpFamily[]): LabFixtures {
   const scenarios = cases.flatMap((one) => (one.kind === 'scenario' ? [one.scenario] : []));
   const places = new Map<string, Place>();
@@ -101,7 +101,7 @@ const nodeOwned: ReadonlySet<string> = new Set([
   ...Object.values(secondNodeAddresses),
 ]);
 
-/** Whether the client outside needs a route by node1 to reach it: anything but what is in the nodes' network. */
+/** Whether the client outside needs a route by node1 to an address: all but those in the nodes' network. */
 export function needsRoute(address: IpAddress): boolean {
   return !nodeOwned.has(address);
 }

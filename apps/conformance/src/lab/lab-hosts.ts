@@ -42,7 +42,7 @@ export class LabHosts {
     this.#node1 = node1;
   }
 
-  /** Adds everything to a lab that has nothing of it yet. */
+  /** Adds all endpoints and senders to a new lab. */
   static async build(lab: Lab, fixtures: LabFixtures, signal: AbortSignal): Promise<LabHosts> {
     const hosts = new LabHosts(lab);
     for (const endpoint of fixtures.endpoints) await hosts.#addEndpoint(endpoint, signal);
@@ -165,7 +165,7 @@ export class LabHosts {
   }
 }
 
-/** An address of a node that is never the one to masquerade with: not the first on its interface. */
+/** Adds an address to a node that masquerading does not use: not the first on its interface. */
 async function addBehindOthers(node: LabNode, address: string): Promise<void> {
   const lengthAndFlags = address.includes(':') ? '/128 nodad preferred_lft 0' : '/32';
   const added = await node.run('sh', ['-c', `ip addr add ${address}${lengthAndFlags} dev eth0`]);

@@ -17,7 +17,7 @@ export interface LabProxyOptions {
   readonly program: ProxyProgram;
   readonly node: LabNode;
   readonly marker: Marker;
-  /** For its configuration file. */
+  /** Folder of its configuration file. */
   readonly folder: string;
   readonly settings: Omit<ProxySettings, 'agent'>;
   /** The same program on the lab's other nodes, for cases that need it there. */

@@ -12,7 +12,7 @@ export interface ProxyPlace {
   readonly kubeconfig: string;
   /** A KubeProxyConfiguration file. */
   readonly config: string;
-  /** The same as flags. */
+  /** The same settings as flags. */
   readonly flags: readonly string[];
 }
 

@@ -36,7 +36,7 @@ export function proxyFlags(settings: ProxySettings): readonly string[] {
   ];
 }
 
-/** The same as a KubeProxyConfiguration (kubeproxy.config.k8s.io/v1alpha1), as JSON, which is YAML. */
+/** Settings as a KubeProxyConfiguration (kubeproxy.config.k8s.io/v1alpha1), as JSON, which is YAML. */
 export function proxyConfigFile(settings: ProxySettings): string {
   const { agent, mode, families, kubeconfig, node } = settings;
   const { detectLocal } = agent;

@@ -3,7 +3,7 @@ import type { DataplaneName, Scenario } from '@switchyard/scenarios';
 import type { TestEnvironment } from './test-environment.ts';
 import type { CaseRecorder } from './recorder.ts';
 
-/** Which families the cluster under test has: one, or both (then Services of one family and of both are tried). */
+/** IP families of the cluster under test. `dual` has cases with Services of one family and of both. */
 export type FamilyCell = 'ipv4' | 'ipv6' | 'dual';
 
 /** A need of a case beyond writing objects and sending packets. An environment lists its abilities in `can`. */
@@ -41,9 +41,9 @@ export interface CaseInfo {
   readonly title: string;
   /** The KEP, API field or kube-proxy behaviour it checks, in words with a number or a name. */
   readonly why: string;
-  /** For example `scenario`, `matrix`, `sequence`, `rollout`, `smoke`, `slow`, `udp`, `terminating`. The first is the kind. */
+  /** Tags such as `scenario`, `matrix`, `sequence`, `rollout`, `smoke`, `slow`, `udp`, `terminating`. The first is the kind. */
   readonly tags: readonly string[];
-  /** In which clusters it can run: those that have this family, or both. */
+  /** Families that the cluster must have: one, or both. */
   readonly families: IpFamily | 'dual';
   readonly needs: readonly Ability[];
   /** Reason why the case is skipped for this dataplane; undefined: it is not. */

@@ -5,7 +5,7 @@ import type { CaseResult } from './report-file.ts';
 export interface RunName {
   readonly proxy: string;
   readonly cell: FamilyCell;
-  /** From 1. */
+  /** Number of the round, from 1. */
   readonly round: number;
 }
 

@@ -27,7 +27,7 @@ export interface CheckResult {
   readonly observed: string;
   readonly isAsExpected: boolean;
   readonly because: readonly string[];
-  /** Only of failures. */
+  /** Path of the packet; empty unless the check failed. */
   readonly path: readonly PathAltitude[];
 }
 
@@ -48,7 +48,7 @@ export interface CaseResult {
   readonly tags: readonly string[];
   readonly families: IpFamily | 'dual';
   readonly status: CaseStatus;
-  /** Of a skip or an error; undefined otherwise. */
+  /** Reason of a skip or an error; undefined otherwise. */
   readonly because: string | undefined;
   readonly startedAt: string;
   readonly duration: Millis;
@@ -62,17 +62,17 @@ export interface CaseResult {
 
 /** A check that could not be decided: what was seen fits both a right and a wrong proxy. */
 export interface InconclusiveCheck {
-  /** As a check's. */
+  /** Like the id of a `CheckResult`. */
   readonly id: string;
-  /** As a check's. */
+  /** Like `what` of a `CheckResult`. */
   readonly what: string;
-  /** Such as `rate limited: ...`. */
+  /** Reason, such as `rate limited: ...`. */
   readonly because: string;
 }
 
 /** A step of a scenario that was left out. */
 export interface SkippedStep {
-  /** As a check's: `outside/tcp`, `line 23`. */
+  /** Like the id of a `CheckResult`: `outside/tcp`, `line 23`. */
   readonly id: string;
   readonly because: string;
 }
@@ -99,7 +99,7 @@ export interface RunReport {
   readonly cell: FamilyCell;
   readonly kernel: string;
   readonly seed: number;
-  /** Which of `--repeat` runs, from 1. */
+  /** Number of the round of `--repeat`, from 1. */
   readonly round: number;
   /** ISO 8601. */
   readonly startedAt: string;

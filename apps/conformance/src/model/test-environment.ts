@@ -11,7 +11,7 @@ import type {
 import type { Ability, ConformanceCase } from './case.ts';
 import type { ProxyUnderTest, Target } from './report-file.ts';
 
-/** A state of one scenario, to be put into the cluster. */
+/** A state of one scenario to write to the cluster. */
 export interface ScenarioMoment {
   readonly scenario: Scenario;
   readonly state: ScenarioState;
@@ -35,9 +35,9 @@ export type Seen =
 
 /** Result of waiting for an endpoint's first answer. Times are CLOCK_MONOTONIC, which all processes of a machine share. */
 export interface FirstAnswer {
-  /** Undefined: it never answered in time. */
+  /** Time of the answer; undefined: none in time. */
   readonly at: Millis | undefined;
-  /** The last thing seen. */
+  /** Result of the last attempt. */
   readonly last: Seen;
 }
 
@@ -47,7 +47,7 @@ export interface AskingSocket {
   close(): Promise<void>;
 }
 
-/** A flow of a scenario, ready to be sent: from where, to which real address. */
+/** Sends a flow of a scenario between its real addresses. */
 export interface FlowConnector {
   /** Attempts side by side, each from a fresh source port, unless the flow names one: then one after the other. */
   attempts(count: number): Promise<readonly Seen[]>;
@@ -66,7 +66,7 @@ export interface FlowConnector {
   firstAnswer(by: IpAddress, wait: { readonly interval: Millis; readonly timeout: Millis }): Promise<FirstAnswer>;
 }
 
-/** How to start a proxy. */
+/** Options of the start of a proxy. */
 export interface StartOptions {
   /**
    * The start is measured: the proxy gets the highest priority for its whole life, so that a busy machine gives the same verdict as an
@@ -79,7 +79,7 @@ export interface StartOptions {
 export interface OwnEnd {
   /** `has ended with 2`. */
   readonly observed: string;
-  /** The lines of its log that say why. */
+  /** Lines of its log with the reason. */
   readonly log: readonly string[];
 }
 
@@ -91,7 +91,7 @@ export interface ProxyControl {
   stop(): Promise<void>;
   /** Starts it with the settings of the last `reset`. Resolves at once, with the CLOCK_MONOTONIC time of its exec. */
   start(options?: StartOptions): Promise<Millis>;
-  /** Resolves when packets show that it has all that was put. Rejects with the end of its log when it ends or is too slow. */
+  /** Resolves when packets show that the proxy has applied everything written. Rejects with the end of its log when it ends or is too slow. */
   settled(signal: AbortSignal): Promise<void>;
   /**
    * Runs it on all other nodes of the lab too, with the settings of the last `reset`; resolves when they are started. Disposing
@@ -124,7 +124,7 @@ export interface TestEnvironment extends AsyncDisposable {
    * the needs of the others are then compared with `can`.
    */
   stepObstacle(scenario: Scenario, step: ScenarioStep): string | undefined;
-  /** An empty cluster, and a proxy with these settings that has noticed. */
+  /** Empties the cluster and runs the proxy with these settings; resolves when the proxy has applied that. */
   reset(agent: ScenarioAgent, signal: AbortSignal): Promise<void>;
   /**
    * Makes the cluster hold exactly this, by the difference to what it holds, and waits until packets show that the proxy has it;

@@ -52,7 +52,7 @@ export class CaseCosts {
     }
   }
 
-  /** How many cases there are, of all runs that were announced. */
+  /** Number of cases of all announced runs. */
   get expected(): number {
     return this.#due.size;
   }

@@ -7,9 +7,9 @@ export interface Column {
   readonly proxy: string;
   /** The cell, and the target where it matters: `dual`, `dual, cluster`. */
   readonly place: string;
-  /** In order of rounds. */
+  /** Runs in order of rounds. */
   readonly runs: readonly RunReport[];
-  /** How often the case that ran most often did: runs may be of different cases. */
+  /** Largest number of runs of any case: runs may have different cases. */
   readonly rounds: number;
 }
 

@@ -2,14 +2,14 @@ import type { CheckResult } from '../model/report-file.ts';
 import { type RoundResult, resultsById } from './columns.ts';
 import type { DiffSide } from './diff-side.ts';
 
-/** Which side. */
+/** A side of the comparison. */
 export type Side = 'a' | 'b';
 
 /** Observation of a check by one side. */
 export interface SideObservation {
   /** Each text that was observed once, in order of rounds; more than one: unstable. Empty: there was no such check. */
   readonly observed: readonly string[];
-  /** In all rounds. */
+  /** Whether the check was as expected in all rounds. */
   readonly isAsExpected: boolean;
 }
 
@@ -128,7 +128,7 @@ function checksById(rounds: readonly RoundResult[]): ReadonlyMap<string, readonl
   );
 }
 
-/** As expected though the texts differ: what was expected is a limit, what was observed is a measured value. */
+/** Whether a check has a limit: it is as expected although the texts differ, because the observation is a measured value. */
 function isLimit({ isAsExpected, expected, observed }: CheckResult): boolean {
   return isAsExpected && expected !== observed;
 }

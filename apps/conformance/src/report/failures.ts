@@ -5,7 +5,7 @@ import { type Column, columnsOf, type RoundResult, resultsById } from './columns
 export interface Failure {
   readonly kind: 'failed' | 'error';
   readonly column: Column;
-  /** Of the first round in which it was so. */
+  /** Result of the first such round. */
   readonly result: CaseResult;
   /** Rounds with this status. */
   readonly rounds: readonly number[];

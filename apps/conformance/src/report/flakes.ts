@@ -15,7 +15,7 @@ export interface FlakyCase {
 
 /** Stability of verdicts over several rounds. */
 export interface FlakeSummary {
-  /** How often the case that ran most often did. With one round nothing can be flaky. */
+  /** Largest number of runs of any case. With one round nothing can be flaky. */
   readonly rounds: number;
   readonly caseRuns: number;
   /** Case runs in rounds whose verdict was not the usual one of the case. */

@@ -18,7 +18,7 @@ export function element(name: string, attributes: Attributes, children = ''): st
   return children === '' ? `${start}/>` : `${start}>${children}</${name}>`;
 }
 
-/** The same for HTML, where an empty element needs an end tag. */
+/** Like `element` for HTML, where an empty element needs an end tag. */
 export function tag(name: string, attributes: Attributes, children = ''): string {
   return `<${name}${attributesText(attributes)}>${children}</${name}>`;
 }

@@ -26,7 +26,7 @@ export interface PageCase {
   readonly title: string;
   readonly why: string;
   readonly tags: readonly string[];
-  /** By column; null: it did not run there. */
+  /** Cells by column; null: it did not run there. */
   readonly cells: readonly (PageCell | null)[];
 }
 

@@ -15,7 +15,7 @@ export interface GridMark {
 export interface GridCell {
   readonly policy: string;
   readonly source: string;
-  /** By column, then by family. Empty: there is no such case. */
+  /** Marks by column, then by family. Empty: there is no such case. */
   readonly marks: readonly GridMark[];
 }
 
@@ -90,7 +90,7 @@ function marksOf(placed: readonly PlacedRow[], source: string): readonly GridMar
   );
 }
 
-/** Of a case that ran, the checks of this source alone decide. */
+/** Status of a mark. If the case ran, only the checks of this source count. */
 function markStatus(cell: MatrixCell, checks: readonly CheckResult[]): CellStatus {
   if (checks.length === 0) return cellStatus(cell);
   const verdicts = new Set(checks.map(({ isAsExpected }) => isAsExpected));

@@ -11,7 +11,7 @@ import { failureText } from './failure-text.ts';
 import { type Painter, painter } from './painter.ts';
 import { indented, plainText } from './plain-text.ts';
 
-/** Where and how progress is shown. */
+/** Output and options of the progress view. */
 export interface ProgressOptions {
   /** Standard error, as a rule. */
   readonly write: (text: string) => void;

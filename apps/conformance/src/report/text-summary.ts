@@ -11,14 +11,14 @@ import { rolloutLine } from './rollout-text.ts';
 import { skipGroups } from './skips.ts';
 import { textTable } from './text-table.ts';
 
-/** How a summary is written. */
+/** Options of a summary. */
 export interface TextOptions {
   readonly colours: boolean;
   /** Number of failures with all checks; the rest is one line each. */
   readonly detailed: number;
 }
 
-/** How many ids of a group are named before "and N more". */
+/** Number of a group's ids before "and N more". */
 const idsNamed = 3;
 
 /** Summary of a run for a terminal: counts, failures, skips by reason, rollouts, flakes, and one line at the end. */

@@ -2,7 +2,7 @@ import { addressAndPort } from '@switchyard/core';
 import { createProber, type LabNode } from '@switchyard/lab';
 import type { TracedPacket } from './trace-table.ts';
 
-/** Where our agent answers, on the node's loopback. */
+/** Port of our agent on the node's loopback. */
 const metricsPort = 10_249;
 
 /** Explanation of the flow by our agent on this node, one line per line of its answer; empty if another proxy runs. */

@@ -7,7 +7,7 @@ export interface ConntrackEntry {
   readonly sourcePort: number;
   readonly destination: string;
   readonly destinationPort: number;
-  /** For a reader: both tuples and the state. */
+  /** Both tuples and the state as text. */
   readonly text: string;
 }
 

@@ -18,9 +18,9 @@ export interface PacketHead {
 export interface PacketPath {
   /** Nftables' number for it; distinct packets of one trace have distinct ones. */
   readonly id: string;
-  /** As the first of our chains saw it. */
+  /** Addresses at the first of our chains. */
   readonly head: PacketHead;
-  /** As the last hook saw it. */
+  /** Addresses at the last hook. */
   readonly tail: PacketHead;
   /** Whether it passed postrouting, or was taken by the node itself. */
   readonly end: 'left' | 'received' | 'gone';

@@ -16,7 +16,7 @@ export class RuleCounters {
     this.#before = before;
   }
 
-  /** As they stand now. A node without iptables-legacy has none. */
+  /** Reads the current counters. A node without iptables-legacy has none. */
   static async read(node: LabNode, family: IpFamily): Promise<RuleCounters> {
     const program = family === 'IPv4' ? 'iptables-legacy-save' : 'ip6tables-legacy-save';
     return new RuleCounters(node, program, await saved(node, program));

@@ -8,9 +8,9 @@ import { type PacketPath, readTrace } from './read-trace.ts';
 import { TraceMonitor } from './trace-monitor.ts';
 import type { TracedPacket } from './trace-table.ts';
 
-/** For making ready, and again for the packet itself. */
+/** Limit of the preparation, and again of the packet itself. */
 const patience = millis(2_000);
-/** After the packet was answered: until the kernel has told all. */
+/** Wait after the answer until the kernel has reported everything. */
 const quiet = millis(60);
 
 /** Last trace of each node. A node has one trace table, so traces run one after the other. */
@@ -115,7 +115,7 @@ function story(packet: TracedPacket, paths: readonly PacketPath[]): Story {
   return { request, lines };
 }
 
-/** By what the request looked like when it was last seen, or first: an ICMP error has no ports. */
+/** Compares with the request's first and last addresses. An ICMP error has no ports. */
 function isReplyOf({ head }: PacketPath, request: PacketPath): boolean {
   const both = [request.head, request.tail];
   const isBack = both.some(
@@ -143,7 +143,7 @@ async function conntrackLines(
   return found.slice(0, 3).map(({ text }) => `conntrack: ${text}`);
 }
 
-/** Where a packet to its last seen destination goes. */
+/** Route of the packet's last seen destination. */
 async function routeLines(
   node: LabNode,
   packet: TracedPacket,

@@ -7,7 +7,7 @@ const beat = millis(10);
 
 /** Limits of waiting. */
 export interface MonitorOptions {
-  /** For the monitor to listen, and for each command. */
+  /** Limit of the monitor's start, and of each command. */
   readonly patience: Millis;
   readonly signal: AbortSignal;
 }

@@ -10,7 +10,7 @@ import { awaitCondition } from './await-condition.ts';
 import { programPath } from './programs.ts';
 import type { Experiment } from './experiment.ts';
 
-/** Which Service, as the API names it. */
+/** Namespace and name of a Service. */
 export interface ServiceName {
   readonly namespace: string;
   readonly name: string;
@@ -18,7 +18,7 @@ export interface ServiceName {
 
 /** One of a Service's frontends. */
 export interface Frontend extends ServiceName {
-  /** Of the Service. */
+  /** Port of the Service. */
   readonly port: number;
   readonly ipFamily: IpFamily;
 }
@@ -28,7 +28,7 @@ export interface LoadBalancer extends AsyncDisposable {
   readonly program: LabProcess;
   /** HAProxy's states of a frontend's nodes, in order of time; every node is UP when it starts. */
   momentsOf(frontend: Frontend): readonly LoadBalancerMoment[];
-  /** Which nodes HAProxy holds UP for a frontend now; those that it has not judged yet are left out. */
+  /** HAProxy's current state of a frontend's nodes, true for UP; nodes without a check result are left out. */
   judgedOf(frontend: Frontend): ReadonlyMap<string, boolean>;
   /** Waits for the address of this family in the Service's status. */
   addressOf(frontend: Pick<Frontend, 'namespace' | 'name' | 'ipFamily'>, signal: AbortSignal): Promise<string>;

@@ -7,9 +7,9 @@ import type { Experiment } from '../experiment/experiment.ts';
 /** A workload and its LoadBalancer Service of the same name. */
 export interface App extends ServiceName {
   readonly workload: Workload;
-  /** Of the Service. */
+  /** Port of the Service. */
   readonly port: number;
-  /** Of the Service, in its order. */
+  /** Families of the Service, in its order. */
   readonly ipFamilies: readonly IpFamily[];
 }
 
@@ -28,7 +28,7 @@ export interface AppOptions extends Pick<
   readonly port: number;
   /** Time that the app serves after SIGTERM, in real time, already scaled. */
   readonly delayShutdown: Millis;
-  /** Between deletion and SIGKILL, in real time. Default: 30 s scaled, or `delayShutdown` if that is longer. */
+  /** Time between deletion and SIGKILL, in real time. Default: 30 s scaled, or `delayShutdown` if that is longer. */
   readonly gracePeriod?: Millis;
   /** Default: the lab's first. */
   readonly ipFamilies?: readonly IpFamily[];

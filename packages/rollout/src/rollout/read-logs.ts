@@ -31,7 +31,7 @@ interface ServerEventLine {
   readonly ipFamily?: string;
 }
 
-/** Which of a Service's frontends. */
+/** Name of one of a Service's frontends. */
 export interface FrontendName {
   /** `namespace/name`. */
   readonly service: string;

@@ -1,9 +1,9 @@
 import { type Millis, millis, systemClock } from '@switchyard/core';
 import { createProber, type LabHost, type ProbeConnection, type ProbeExchange } from '@switchyard/lab';
 
-/** Where to open connections that stay open: an echo server's port by one path. */
+/** Target of connections that stay open: an echo server's port by one path. */
 export interface HoldTarget {
-  /** For people, and in ids of checks. */
+  /** Name for reports and ids of checks. */
   readonly path: string;
   readonly from: LabHost;
   readonly address: string;
@@ -20,7 +20,7 @@ export interface HeldConnection {
   readonly echoed: number;
 }
 
-/** When and how the first exchange failed. */
+/** Times and status of the first failed exchange. */
 export interface HoldFailure {
   readonly askedAt: Millis;
   readonly noticedAt: Millis;

@@ -4,7 +4,7 @@ import { type App, inBackground, type PodPlace, type RolloutSetup, servingPods }
 
 /** Ends old pods once no traffic needs them. Disposing ends the observation. */
 export interface PodRelease extends AsyncDisposable {
-  /** When each old pod's grace period was cut short, by its name. It served until then, and a moment longer. */
+  /** Time at which each old pod's grace period was cut short, by pod name. It served until then, and a moment longer. */
   readonly releasedAt: ReadonlyMap<string, Millis>;
 }
 
@@ -14,7 +14,7 @@ const leastTerminating = 1200;
 const margin = 700;
 /** A pod is released after this time even if it is still needed: a load balancer that never leaves it must show as losses. */
 const longestTerminating = 12_000;
-/** In the manifest's seconds: SIGKILL comes a tenth of a second later. */
+/** Last grace period, in the manifest's seconds: SIGKILL follows a tenth of a second later. */
 const lastGrace = 1;
 const period = millis(50);
 /** Longest wait for the API server, in milliseconds. */

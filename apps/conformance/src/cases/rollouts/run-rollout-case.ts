@@ -8,7 +8,7 @@ import { type PodRelease, releasePods } from './release-pods.ts';
 import { type RolloutCase, type PreparedRollout, prepareRollout } from './prepare-rollout.ts';
 import { judge, type PathVerdict, type ReleasedAt, timelineOf } from './rollout-verdict.ts';
 
-/** As most clusters run their proxy: nothing but defaults, which the oldest one knows too. */
+/** Settings of most clusters: only defaults, which the oldest proxy knows too. */
 const agent: ScenarioAgent = {
   detectLocal: { kind: 'clusterCIDR' },
   masqueradeAll: false,

@@ -79,7 +79,7 @@ export const affinityTimeouts: Sequence = {
   },
 };
 
-/** The same host and kind of frontend, at each of the Services. */
+/** A client: one host and kind of frontend, with a call to each of the Services. */
 interface Client {
   readonly name: string;
   readonly calls: readonly Call[];

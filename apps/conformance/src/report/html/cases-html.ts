@@ -91,7 +91,7 @@ function groupHtml(group: MatrixGroup, { hasFlakes, isFirst }: GroupOptions): st
   return `<tbody>${head}\n${rows.join('\n')}</tbody>`;
 }
 
-/** How many of a group passed in a column, of those that ran. */
+/** Cell with the passed cases of a group in a column, of those that ran. */
 function sumHtml(cells: readonly MatrixCell[]): string {
   const statuses = cells.map(cellStatus);
   const ran = statuses.filter((status) => status !== 'skipped' && status !== 'none').length;

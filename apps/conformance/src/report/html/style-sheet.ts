@@ -104,7 +104,7 @@ export function styleSheet(columns: number): string {
   return base + overview + matrix + details + timelineStyle + pictures + print + onlyRules(columns);
 }
 
-/** With a column chosen, all others are away. */
+/** Rules that hide all other columns if one is chosen. */
 function onlyRules(columns: number): string {
   return Array.from({ length: columns }, (_, index) => {
     const others = Array.from({ length: columns }, (__, other) => other).filter((other) => other !== index);

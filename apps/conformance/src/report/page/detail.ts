@@ -32,7 +32,7 @@ function table(data: PageData, found: PageCase, chosen: string): string {
 <tbody>${reasons}${rows.join('\n')}</tbody></table></div>`;
 }
 
-/** How it ended in a column, in words. */
+/** Status, duration and rounds of a column. */
 function outcome(cell: PageCell): string {
   const seconds = (cell.duration / 1000).toFixed(1);
   const rounds = cell.rounds === '' ? '' : `<small>${escapeMarkup(cell.rounds)}</small>`;
@@ -40,7 +40,7 @@ function outcome(cell: PageCell): string {
   return `<span class="outcome">${word} in ${seconds} s</span>${rounds}`;
 }
 
-/** Why columns skipped it, or could not run it. */
+/** Row with the reasons of skips and errors. */
 function reasonRow(data: PageData, cells: readonly PageCell[]): string {
   if (cells.every((cell) => cell.because < 0)) return '';
   const texts = cells.map((cell) => `<td>${escapeMarkup(data.strings[cell.because] ?? '')}</td>`);

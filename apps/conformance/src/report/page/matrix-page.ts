@@ -12,7 +12,7 @@ interface Group {
   readonly head: PageElement;
   readonly button: PageElement;
   readonly rows: readonly Row[];
-  /** As the reader left it while nothing is filtered. One that is folded still shows what is bad. */
+  /** Reader's choice while nothing is filtered. A folded group still shows its bad rows. */
   isOpen: boolean;
 }
 

@@ -42,7 +42,7 @@ export function formatHash(state: PageState): string {
 
 /** Facts about a row for the filter. */
 export interface RowFacts {
-  /** In lower case. */
+  /** Id, title and tags in lower case. */
   readonly text: string;
   readonly tags: readonly string[];
   /** Letters of each column. */

@@ -10,7 +10,7 @@ export const goesOn = 'the connection goes on';
 
 /** An open TCP connection by a Service. */
 export interface Held {
-  /** For check ids: `pod by clusterIP`. */
+  /** Name in check ids: `pod by clusterIP`. */
   readonly name: string;
   readonly what: string;
   readonly endpoint: IpAddress | undefined;
@@ -41,7 +41,7 @@ export async function exchange(context: SequenceContext, moment: string, all: re
   }
 }
 
-/** Ends connections; those that never were open, too. */
+/** Closes connections and ignores those that could not be opened. */
 export async function release(all: readonly Held[]): Promise<void> {
   await Promise.all(all.map(({ connection }) => connection?.close()));
 }

@@ -7,9 +7,9 @@ import type { SequenceContext } from './sequence-context.ts';
 /** The only accepted result of a load. */
 export const nothingLost = 'no request lost';
 
-/** Packets that flow while something happens. */
+/** A load during an event. */
 export interface LoadSpec {
-  /** Begins the ids of the checks, one for each call. */
+  /** Beginning of the check ids, one for each call. */
   readonly id: string;
   /** Event during the load, in words: `while the proxy is restarted`. */
   readonly during: string;
@@ -30,7 +30,7 @@ const patience = 10_000;
 /** Requests continue for this time after the event, in milliseconds. */
 const afterwards = 100;
 
-/** Does something while new connections are made at a steady rate, and records a check for each call that none was lost. */
+/** Runs work while new connections are made at a steady rate, and checks for each call that no request was lost. */
 export async function underLoad<T>(
   context: SequenceContext,
   { id, during, calls }: LoadSpec,

@@ -21,7 +21,7 @@ export interface Move {
  * for sockets visits every network namespace, and labs that run side by side have hundreds.
  */
 const patience = millis(10_000);
-/** Between two datagrams. */
+/** Pause between two datagrams. */
 const interval = millis(20);
 /** Further datagrams that must reach the same endpoint as the first. */
 const more = 3;

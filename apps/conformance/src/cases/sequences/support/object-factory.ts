@@ -36,13 +36,13 @@ export interface ServiceOptions {
   readonly protocol?: Protocol;
   readonly externalTrafficPolicy?: 'Cluster' | 'Local';
   readonly internalTrafficPolicy?: 'Cluster' | 'Local';
-  /** IPv4 of the plan. */
+  /** IPv4 CIDRs of the plan. */
   readonly loadBalancerSourceRanges?: readonly string[];
   readonly hasHealthCheck?: boolean;
   readonly sessionAffinityTimeoutSeconds?: number;
 }
 
-/** A flow in short: of which Service, by which frontend, from where. */
+/** A flow in short: Service, frontend and source. */
 export interface Call {
   readonly service: ScenarioService;
   readonly by: Frontend;
@@ -90,7 +90,7 @@ function nodeOf(pod: PodName): string {
   return pod.startsWith('near') ? 'node1' : 'node2';
 }
 
-/** Makes what a sequence needs, in the addresses of one family. */
+/** Makes the objects and expectations of a sequence, with the addresses of one family. */
 export class ObjectFactory {
   readonly ipFamily: IpFamily;
   readonly dataplane: DataplaneName;
@@ -102,7 +102,7 @@ export class ObjectFactory {
     this.#isDualStack = isDualStack;
   }
 
-  /** The same, in the other family of a dual-stack cluster. */
+  /** A factory with the other family of a dual-stack cluster. */
   get other(): ObjectFactory {
     return new ObjectFactory(otherFamilyOf(this.ipFamily), this.dataplane, this.#isDualStack);
   }

@@ -84,7 +84,7 @@ export class SequenceContext {
     this.objects = new ObjectFactory(about.ipFamily, about.dataplane, about.isDualStack);
   }
 
-  /** The proxy, which only cases with the need `controlProxy` touch. */
+  /** Control of the proxy, for cases with the need `controlProxy`. */
   get proxy(): ProxyControl {
     const { proxy } = this.environment;
     if (proxy === undefined) {
@@ -122,7 +122,7 @@ export class SequenceContext {
     return at;
   }
 
-  /** Looks at these, side by side, and records a check for each. */
+  /** Probes these flows side by side and records a check for each. */
   async see(...expected: readonly ExpectedFlow[]): Promise<void> {
     const seen = await Promise.all(
       expected.map(async ({ call, expect }) => {
@@ -157,7 +157,7 @@ export class SequenceContext {
     this.record.check({ id, what: healthStepText(check), expected, observed, because: [] });
   }
 
-  /** The node's limits on ICMP errors, as the caller meets them. */
+  /** The node's limits on ICMP errors for the sender of a call. */
   limitsFor(call: Call): ErrorLimits {
     return this.#pace.limitsFor(this.flowAt(call, { kind: 'pass' }).flow);
   }
@@ -167,7 +167,7 @@ export class SequenceContext {
     return this.environment.connectorFor(scenario, flow, this.signal);
   }
 
-  /** A call as a flow of a scenario that begins with what the cluster holds. */
+  /** A call as a flow of a scenario whose first state is the content of the cluster. */
   flowAt(call: Call, expect: Expectation): FlowAt {
     return {
       scenario: this.scenario,
@@ -179,7 +179,7 @@ export class SequenceContext {
     return this.scenarioWith([]);
   }
 
-  /** With these Services, also if the cluster has them no longer or otherwise. */
+  /** The current scenario with these Services, even if the cluster has changed or removed them. */
   scenarioWith(others: readonly ScenarioService[]): Scenario {
     const services = new Map([...this.#state.services, ...others.map((one) => [one.name, one] as const)]);
     const { endpoints } = this.#state;

@@ -2,13 +2,13 @@ import { type Clock, type IpFamily, ipFamilies } from '@switchyard/core';
 import type { Ability, CatalogueOptions, SequenceCase } from '../../../model/case.ts';
 import { SequenceContext } from './sequence-context.ts';
 
-/** A sequence as its file writes it: one for all families and dataplanes. */
+/** Definition of a sequence, for all families and dataplanes. */
 export interface Sequence {
   /** Middle part of the case's id. */
   readonly name: string;
   readonly title: string;
   readonly why: string;
-  /** After `sequence`. */
+  /** Tags after `sequence`. */
   readonly tags: readonly string[];
   readonly needs: readonly Ability[];
   /** `each`: once per family. `dual`: once, in a cluster with both. Default `each`. */
@@ -16,7 +16,7 @@ export interface Sequence {
   run(context: SequenceContext): Promise<void>;
 }
 
-/** The cases that a sequence is. */
+/** Returns the cases of a sequence: one per family, or one for both. */
 export function casesOf(
   sequence: Sequence,
   { dataplane }: Pick<CatalogueOptions, 'dataplane'>,
