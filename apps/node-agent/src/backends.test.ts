@@ -1,6 +1,6 @@
 import { InvariantError } from '@switchyard/core';
 import { agentModes } from '@switchyard/lab';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { backendOf, registerBackend, registeredBackends, traitsOf } from './backends.ts';
 import { proxyModeNamed } from './config/proxy-mode.ts';
 
@@ -22,7 +22,8 @@ describe('the registry of backends', () => {
   });
 
   test('a backend that is added is a mode of the configuration', async () => {
-    vi.resetModules(); // the other tests of this worker keep their registry
+    vi.resetModules(); // a registry for this test alone; the next file of this worker gets a third one
+    onTestFinished(() => void vi.resetModules());
     const [{ registerBackend: register }, { proxyModeNamed: named }] = await Promise.all([
       import('./backends.ts'),
       import('./config/proxy-mode.ts'),

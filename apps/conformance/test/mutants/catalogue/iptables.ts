@@ -45,8 +45,8 @@ export const iptablesMutants: readonly Mutant[] = [
       'affinity-by-network',
       'all clients of a network share one session',
       'iptables-nft',
-      "'255.255.255.255' : 'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff'",
-      "'255.255.0.0' : 'ffff:ffff:ffff:ffff::'",
+      '--mask ${hostMask(options.ipFamily)} --rsource',
+      "--mask ${options.ipFamily === 'IPv4' ? '255.255.0.0' : 'ffff:ffff:ffff:ffff::'} --rsource",
     ],
   ]),
   ...of('render/external-chains.ts', [
