@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { connect, createServer, type Server, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { HostError, type LoopbackNodePort, millis, parseIp, parsePort, systemClock } from '@switchyard/core';
@@ -43,9 +43,9 @@ async function serve(ip: string, answer: (socket: Socket) => void): Promise<Plac
     sockets.push(socket);
     answer(socket);
   });
-  const port = await freePort(ip);
-  await new Promise<void>((resolve) => server.listen(port, ip, resolve));
+  await new Promise<void>((resolve) => server.listen(0, ip, resolve));
   servers.push(server);
+  const { port } = server.address() as AddressInfo; // it listens on TCP
   return { ip, port, sockets };
 }
 
