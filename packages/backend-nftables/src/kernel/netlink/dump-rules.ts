@@ -1,17 +1,14 @@
 import { HostError } from '@switchyard/core';
 import {
-  MessageWriter,
   NativeError,
+  NetlinkAsker,
   type NetlinkMessage,
   type NetlinkSocket,
   readAttributes,
-  readMessages,
   readText,
   readUint32be,
   readUint64be,
-  NLM_F,
-  NLMSG,
-  readErrno,
+  type WriteBody,
 } from '@switchyard/native';
 import { constants } from 'node:os';
 import { familyInet, NFT_MSG, NFT_SET, NFTA } from './constants.ts';
@@ -60,8 +57,8 @@ const chainSettings: ReadonlySet<number> = new Set([
 /** Flags, key and data types and lengths, policy, size, timeout, interval of collection, object type, expressions. */
 const setSettings: ReadonlySet<number> = new Set([3, 4, 5, 6, 7, 8, 9, 11, 12, 15, 17, 18]);
 
-/** Somebody changed the rules while they were read, every time. */
-const attempts = 10;
+const attempt = 'cannot read the rules';
+const { ENOENT } = constants.errno;
 
 /**
  * While a hash table grows, for milliseconds after many elements were added, the kernel lists some of its elements twice
@@ -74,13 +71,10 @@ const maxReads = 100;
  * be left in the socket, which is of no further use.
  */
 export class RulesReader {
-  readonly #socket: NetlinkSocket;
-  readonly #writer = new MessageWriter();
-  readonly #buffer = new Uint8Array(1 << 17);
-  #sequence = 0;
+  readonly #asker: NetlinkAsker;
 
   constructor(socket: NetlinkSocket) {
-    this.#socket = socket;
+    this.#asker = new NetlinkAsker(socket, { attempt, code: 'nftables' });
   }
 
   /** Undefined when there is no such table. */
@@ -92,11 +86,11 @@ export class RulesReader {
 
   /** The rules of a table, or of one of its chains, in order. Empty when there is no such table or chain. */
   rules(table: string, chain?: string): readonly DumpedRule[] {
-    const ask = (): void => {
-      this.#writer.attributeText(NFTA.RULE.TABLE, table);
-      if (chain !== undefined) this.#writer.attributeText(NFTA.RULE.CHAIN, chain);
-    };
-    return this.#collect(NFT_MSG.GETRULE, ask, (bytes, { start, end }) => {
+    const body = bodyOf((writer) => {
+      writer.attributeText(NFTA.RULE.TABLE, table);
+      if (chain !== undefined) writer.attributeText(NFTA.RULE.CHAIN, chain);
+    });
+    return this.#asker.dump(NFT_MSG.GETRULE, body, (bytes, { start, end }) => {
       const rule = { chain: '', handle: 0n, expressions: new Uint8Array(0) };
       for (const { type, start: from, end: to } of readAttributes(bytes, start + 4, end)) {
         if (type === NFTA.RULE.TABLE && readText(bytes, from, to) !== table) return undefined;
@@ -110,23 +104,26 @@ export class RulesReader {
 
   /** The elements of a small map or set; undefined when there is none of this name. */
   elements(table: string, set: string): readonly DumpedElement[] | undefined {
-    const ask = (): void => {
-      this.#writer.attributeText(NFTA.ELEM_LIST.TABLE, table);
-      this.#writer.attributeText(NFTA.ELEM_LIST.SET, set);
-    };
+    const body = bodyOf((writer) => {
+      writer.attributeText(NFTA.ELEM_LIST.TABLE, table);
+      writer.attributeText(NFTA.ELEM_LIST.SET, set);
+    });
     const read = (bytes: Uint8Array, { start, end }: NetlinkMessage): readonly DumpedElement[] =>
       readElementList(bytes, start + 4, end);
     try {
       for (let reads = 0; reads < maxReads; reads++) {
-        const found = this.#collect(NFT_MSG.GETSETELEM, ask, read).flat();
+        const found = this.#asker.dump(NFT_MSG.GETSETELEM, body, read).flat();
         const keys = new Set(found.map(({ key }) => Buffer.from(key).toString('latin1')));
         if (keys.size === found.length) return found;
       }
-      throw busy(maxReads);
     } catch (error) {
-      if (error instanceof NativeError && error.errno === constants.errno.ENOENT) return undefined;
+      if (error instanceof NativeError && error.errno === ENOENT) return undefined;
       throw error;
     }
+    throw new HostError(
+      'nftables.busy',
+      `${attempt}: they changed during each of ${maxReads} attempts; will be tried again`,
+    );
   }
 
   /** The chains of a table, in no order. */
@@ -139,83 +136,27 @@ export class RulesReader {
   }
 
   #named(type: number, what: Named): readonly DumpedChain[] {
-    const ask = (): void => this.#writer.attributeText(what.attribute.TABLE, what.table);
-    return this.#collect(type, ask, (bytes, { start, end }) => readNamed(bytes, { start: start + 4, end }, what));
+    const body = bodyOf((writer) => writer.attributeText(what.attribute.TABLE, what.table));
+    return this.#asker.dump(type, body, (bytes, { start, end }) => readNamed(bytes, { start: start + 4, end }, what));
   }
 
   #flags(table: string): number | undefined {
-    let flags: number | undefined;
-    this.#ask(NFT_MSG.GETTABLE, NLM_F.REQUEST, () => this.#writer.attributeText(NFTA.TABLE.NAME, table));
-    this.#answers((bytes, message) => {
-      if (isMissing(bytes, message)) return true;
-      this.#refused(bytes, message);
+    const body = bodyOf((writer) => writer.attributeText(NFTA.TABLE.NAME, table));
+    const read = (bytes: Uint8Array, message: NetlinkMessage): number | undefined => {
       for (const { type, start } of readAttributes(bytes, message.start + 4, message.end)) {
-        if (type === NFTA.TABLE.FLAGS) flags = readUint32be(bytes, start);
+        if (type === NFTA.TABLE.FLAGS) return readUint32be(bytes, start);
       }
-      return true;
-    });
-    return flags;
+      return undefined;
+    };
+    return this.#asker.get(NFT_MSG.GETTABLE, body, { read, isAbsent: (errno) => errno === ENOENT });
   }
+}
 
-  /** One dump, again and again until nobody changed anything meanwhile. */
-  #collect<T>(
-    type: number,
-    ask: () => void,
-    read: (bytes: Uint8Array, message: NetlinkMessage) => T | undefined,
-  ): readonly T[] {
-    for (let attempt = 0; attempt < attempts; attempt++) {
-      const found: T[] = [];
-      let isWhole = true;
-      this.#ask(type, NLM_F.REQUEST | NLM_F.DUMP, ask);
-      this.#answers((bytes, message) => {
-        if ((message.flags & NLM_F.DUMP_INTR) !== 0) isWhole = false;
-        if (message.type === NLMSG.DONE) return true;
-        this.#refused(bytes, message);
-        const item = read(bytes, message);
-        if (item !== undefined) found.push(item);
-        return false;
-      });
-      if (isWhole) return found;
-    }
-    throw busy(attempts);
-  }
-
-  #ask(type: number, flags: number, attributes: () => void): void {
-    const writer = this.#writer;
-    writer.clear();
-    writer.beginMessage({ type, flags, sequence: ++this.#sequence });
+function bodyOf(attributes: WriteBody): WriteBody {
+  return (writer) => {
     writer.netfilterHeader(familyInet, 0);
-    attributes();
-    writer.endMessage();
-    this.#socket.send(writer.bytes());
-  }
-
-  /** Passes on what answers the last question until `take` has enough. What is left of older answers is skipped. */
-  #answers(take: (bytes: Uint8Array, message: NetlinkMessage) => boolean): void {
-    for (;;) {
-      const length = this.#socket.receive(this.#buffer);
-      if (length === undefined) throw brokenOff();
-      const bytes = this.#buffer.subarray(0, length);
-      for (const message of readMessages(bytes)) {
-        if (message.sequence === this.#sequence && take(bytes, message)) return;
-      }
-    }
-  }
-
-  #refused(bytes: Uint8Array, message: NetlinkMessage): void {
-    const errno = errorOf(bytes, message);
-    if (errno !== 0) throw new NativeError('cannot read the rules of the kernel', { errno, syscall: 'netlink dump' });
-  }
-}
-
-function brokenOff(): HostError {
-  const message = 'cannot read the rules: the kernel ended an answer in the middle; will be tried again';
-  return new HostError('nftables.noAnswer', message);
-}
-
-function busy(count: number): HostError {
-  const message = `cannot read the rules: they changed during each of ${count} attempts; will be tried again`;
-  return new HostError('nftables.busy', message);
+    attributes(writer);
+  };
 }
 
 interface Named {
@@ -258,12 +199,4 @@ function readElementList(bytes: Uint8Array, from: number, to: number): readonly 
     }
   }
   return found;
-}
-
-function isMissing(bytes: Uint8Array, message: NetlinkMessage): boolean {
-  return errorOf(bytes, message) === constants.errno.ENOENT;
-}
-
-function errorOf(bytes: Uint8Array, { type, start }: NetlinkMessage): number {
-  return type === NLMSG.ERROR ? readErrno(bytes, start) : 0;
 }
