@@ -1,15 +1,8 @@
-import {
-  type MessageWriter,
-  NativeError,
-  type NetlinkSocket,
-  NLM_F,
-  NLMSG,
-  readErrno,
-  readMessages,
-} from '@switchyard/native';
+import { NativeError, type NetlinkSocket, NLMSG, readErrno, readMessages } from '@switchyard/native';
 import { NFT_MSG, NFTA } from './constants.ts';
 import { BatchEncoder, type BatchTarget } from './encode-batch.ts';
 import type { ForeignObjects, RuleMark } from '../rule-marks.ts';
+import { addElements, deleteChain, deleteRules, writeElement, writeKey } from './write-objects.ts';
 
 /** A list of elements is one attribute of at most 64 KB; one mark takes 20 bytes. */
 const marksPerMessage = 2000;
@@ -22,15 +15,13 @@ export function addMarks(
 ): void {
   const all = [...marks];
   const attempt = `cannot mark the rules of table inet ${set.table}`;
-  transact(socket, { attempt, table: set.table }, ({ writer, begin }) => {
+  transact(socket, { attempt, table: set.table }, (target) => {
     for (let at = 0; at < all.length; at += marksPerMessage) {
-      begin(NFT_MSG.NEWSETELEM, NLM_F.CREATE, set.name);
-      writer.attributeText(NFTA.ELEM_LIST.TABLE, set.table);
-      writer.attributeText(NFTA.ELEM_LIST.SET, set.name);
-      const elements = writer.beginNested(NFTA.ELEM_LIST.ELEMENTS);
-      for (const mark of all.slice(at, at + marksPerMessage)) writeMark(writer, mark);
-      writer.endAttribute(elements);
-      writer.endMessage();
+      addElements(target, set.name, (writer) => {
+        for (const mark of all.slice(at, at + marksPerMessage)) {
+          writeElement(writer, () => writeKey(writer, Buffer.from(mark, 'hex')));
+        }
+      });
     }
   });
 }
@@ -38,26 +29,15 @@ export function addMarks(
 /** Deletes what is not ours from our table, in one transaction: rules, then chains, then sets. Throws `NativeError`. */
 export function deleteForeign(socket: NetlinkSocket, table: string, foreign: ForeignObjects): void {
   const attempt = `cannot delete what somebody added to table inet ${table}`;
-  transact(socket, { attempt, table }, ({ writer, begin }) => {
-    for (const { chain, handle } of foreign.rules) {
-      begin(NFT_MSG.DELRULE, 0, chain);
-      writer.attributeText(NFTA.RULE.TABLE, table);
-      writer.attributeText(NFTA.RULE.CHAIN, chain);
-      writer.attributeUint64be(NFTA.RULE.HANDLE, handle);
-      writer.endMessage();
+  transact(socket, { attempt, table }, (target) => {
+    for (const { chain, handle } of foreign.rules) deleteRules(target, chain, handle);
+    for (const name of foreign.chains) deleteChain(target, name);
+    for (const name of foreign.sets) {
+      target.begin(NFT_MSG.DELSET, 0, name);
+      target.writer.attributeText(NFTA.SET.TABLE, table);
+      target.writer.attributeText(NFTA.SET.NAME, name);
+      target.writer.endMessage();
     }
-    const named = (
-      type: number,
-      { TABLE, NAME }: { readonly TABLE: number; readonly NAME: number },
-      name: string,
-    ): void => {
-      begin(type, 0, name);
-      writer.attributeText(TABLE, table);
-      writer.attributeText(NAME, name);
-      writer.endMessage();
-    };
-    for (const name of foreign.chains) named(NFT_MSG.DELCHAIN, NFTA.CHAIN, name);
-    for (const name of foreign.sets) named(NFT_MSG.DELSET, NFTA.SET, name);
   });
 }
 
@@ -67,14 +47,6 @@ export function readMark(key: Uint8Array): RuleMark {
 }
 
 const markBytes = 8;
-
-function writeMark(writer: MessageWriter, mark: RuleMark): void {
-  const element = writer.beginNested(NFTA.LIST.ELEM);
-  const key = writer.beginNested(NFTA.ELEM.KEY);
-  writer.attributeBytes(NFTA.DATA.VALUE, Buffer.from(mark, 'hex'));
-  writer.endAttribute(key);
-  writer.endAttribute(element);
-}
 
 interface Transaction {
   readonly attempt: string;

@@ -1,22 +1,12 @@
-import { type MessageWriter, NLM_F } from '@switchyard/native';
+import type { MessageWriter } from '@switchyard/native';
 import { chainName } from '../../render/class-chains.ts';
-import type { Change } from '../../render/elements.ts';
-import { idMask } from '../../render/elements.ts';
+import { type Change, idMask } from '../../render/elements.ts';
 import type { FamilySuffix } from '../../render/names.ts';
 import { affinityRules } from './affinity-rules.ts';
-import { NFT_MSG, NFTA } from './constants.ts';
 import type { BatchTarget } from './encode-batch.ts';
-import {
-  destinationNat,
-  goTo,
-  gotoVerdict,
-  hostNumber,
-  keepBits,
-  loadPriority,
-  lookUp,
-  random,
-  setPriority,
-} from './expressions.ts';
+import { writeChainHead } from './encode-table.ts';
+import { destinationNat, goTo, keepBits, loadPriority, lookUp, random, setPriority } from './expressions.ts';
+import { addElements, addRule, writeVerdictElement } from './write-objects.ts';
 
 type ClassChange = Extract<Change, { readonly kind: 'class' }>;
 
@@ -25,23 +15,12 @@ export type WriteRule = (writer: MessageWriter) => void;
 
 /** A load-balancing chain and the element of `lb4-classes` that leads to it. */
 export function writeClass(target: BatchTarget, change: ClassChange): void {
-  const { writer, table, begin } = target;
   const chain = chainName(change.chain, change.suffix);
   // A chain that is there must not get its rules a second time.
-  begin(NFT_MSG.NEWCHAIN, NLM_F.CREATE | NLM_F.EXCL, chain);
-  writer.attributeText(NFTA.CHAIN.TABLE, table);
-  writer.attributeText(NFTA.CHAIN.NAME, chain);
-  writer.endMessage();
-  for (const write of rulesOf(change)) {
-    begin(NFT_MSG.NEWRULE, NLM_F.CREATE | NLM_F.APPEND, chain);
-    writer.attributeText(NFTA.RULE.TABLE, table);
-    writer.attributeText(NFTA.RULE.CHAIN, chain);
-    const list = writer.beginNested(NFTA.RULE.EXPRESSIONS);
-    write(writer);
-    writer.endAttribute(list);
-    writer.endMessage();
-  }
-  writeElement(target, change, chain);
+  writeChainHead(target, { name: chain }, 'create');
+  for (const write of rulesOf(change)) addRule(target, chain, write);
+  const key = (change.handleClass << 20) >>> 0;
+  addElements(target, `lb${change.suffix}-classes`, (writer) => writeVerdictElement(writer, key, chain));
 }
 
 function rulesOf({ chain, suffix }: ClassChange): readonly WriteRule[] {
@@ -70,22 +49,4 @@ function loadBalancingRules(slots: number, suffix: FamilySuffix): readonly Write
     },
     (writer) => goTo(writer, chainName({ kind: 'lb', slots: 1 }, suffix)),
   ];
-}
-
-function writeElement(
-  { writer, table, begin }: BatchTarget,
-  { handleClass, suffix }: ClassChange,
-  chain: string,
-): void {
-  const object = `lb${suffix}-classes`;
-  begin(NFT_MSG.NEWSETELEM, NLM_F.CREATE, object);
-  writer.attributeText(NFTA.ELEM_LIST.TABLE, table);
-  writer.attributeText(NFTA.ELEM_LIST.SET, object);
-  const list = writer.beginNested(NFTA.ELEM_LIST.ELEMENTS);
-  const element = writer.beginNested(NFTA.LIST.ELEM);
-  hostNumber(writer, NFTA.ELEM.KEY, (handleClass << 20) >>> 0);
-  const data = writer.beginNested(NFTA.ELEM.DATA);
-  gotoVerdict(writer, chain);
-  for (const open of [data, element, list]) writer.endAttribute(open);
-  writer.endMessage();
 }

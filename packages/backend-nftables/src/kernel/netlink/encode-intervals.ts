@@ -1,9 +1,9 @@
-import { NLM_F } from '@switchyard/native';
 import { type IpAddress, ipToBytes, maxInterfaceNameLength } from '@switchyard/core';
 import type { Change } from '../../render/elements.ts';
 import { intervalKind } from '../../render/names.ts';
-import { maxListLength, NFT_MSG, NFT_SET_ELEM_INTERVAL_END, NFTA } from './constants.ts';
+import { maxListLength, NFT_SET_ELEM_INTERVAL_END, NFTA } from './constants.ts';
 import type { BatchTarget } from './encode-batch.ts';
+import { addElements, clearElements, writeElement, writeKey } from './write-objects.ts';
 
 /**
  * What nft writes to the last element of an interval that has no end, because it reaches the highest address. The
@@ -20,11 +20,7 @@ interface Boundary {
 
 /** Replaces the content of an interval set: CIDRs, or names of interfaces, that do not overlap. Boundaries are those that nft writes. */
 export function writeIntervals(target: BatchTarget, change: Extract<Change, { readonly kind: 'replace' }>): void {
-  const { writer, table, begin } = target;
-  begin(NFT_MSG.DELSETELEM, 0, change.object);
-  writer.attributeText(NFTA.ELEM_LIST.TABLE, table);
-  writer.attributeText(NFTA.ELEM_LIST.SET, change.object);
-  writer.endMessage();
+  clearElements(target, change.object);
   const intervalOf = intervalKind(change.object.slice(0, -1)) === 'interface' ? interfaceInterval : cidrInterval;
   const boundaries = boundariesOf(change.content.map(intervalOf));
   for (let next = 0; next < boundaries.length;) next = writeSome(target, change.object, { boundaries, next });
@@ -32,27 +28,23 @@ export function writeIntervals(target: BatchTarget, change: Extract<Change, { re
 
 /** Writes one message; returns the index of the first boundary that did not fit. */
 function writeSome(
-  { writer, table, begin }: BatchTarget,
+  target: BatchTarget,
   object: string,
   { boundaries, next }: { readonly boundaries: readonly Boundary[]; readonly next: number },
 ): number {
-  begin(NFT_MSG.NEWSETELEM, NLM_F.CREATE, object);
-  writer.attributeText(NFTA.ELEM_LIST.TABLE, table);
-  writer.attributeText(NFTA.ELEM_LIST.SET, object);
-  const list = writer.beginNested(NFTA.ELEM_LIST.ELEMENTS);
   let index = next;
-  for (; index < boundaries.length && writer.length - list < maxListLength; index++) {
-    const { address, isEnd, isOpen } = boundaries[index] ?? { address: new Uint8Array(0), isEnd: false, isOpen: false };
-    const element = writer.beginNested(NFTA.LIST.ELEM);
-    if (isEnd) writer.attributeUint32be(NFTA.ELEM.FLAGS, NFT_SET_ELEM_INTERVAL_END);
-    const key = writer.beginNested(NFTA.ELEM.KEY);
-    writer.attributeBytes(NFTA.DATA.VALUE, address);
-    writer.endAttribute(key);
-    if (isOpen) writer.attributeBytes(NFTA.ELEM.USERDATA, openIntervalUserdata);
-    writer.endAttribute(element);
-  }
-  writer.endAttribute(list);
-  writer.endMessage();
+  addElements(target, object, (writer) => {
+    const start = writer.length;
+    for (const { address, isEnd, isOpen } of boundaries.slice(next)) {
+      if (writer.length - start >= maxListLength) return;
+      writeElement(writer, () => {
+        if (isEnd) writer.attributeUint32be(NFTA.ELEM.FLAGS, NFT_SET_ELEM_INTERVAL_END);
+        writeKey(writer, address);
+        if (isOpen) writer.attributeBytes(NFTA.ELEM.USERDATA, openIntervalUserdata);
+      });
+      index++;
+    }
+  });
   return index;
 }
 

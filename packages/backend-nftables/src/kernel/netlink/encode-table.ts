@@ -13,9 +13,10 @@ import { numbersOf, verdictsOf } from '../../render/rules/print.ts';
 import { NFT_MSG, NFT_SET, NFTA } from './constants.ts';
 import type { BatchTarget } from './encode-batch.ts';
 import { anonymousSetsOf, type AnonymousSet, RuleEncoder } from './encode-rule.ts';
-import { gotoVerdict, hostNumber } from './expressions.ts';
+import { hostNumber } from './expressions.ts';
 import { paddedLength, type PartLayout, partLayout } from './part-types.ts';
 import { setNotes, tableNotes } from './set-notes.ts';
+import { addElements, addRule, writeElement, writeKey, writeVerdictElement } from './write-objects.ts';
 
 /** `create` fails where the table is there; `add` adds to it, and takes its flags away: a sleeping table wakes up. */
 export type TableMode = 'create' | 'add';
@@ -34,12 +35,13 @@ export function writeTableHead({ writer, begin, table }: BatchTarget, comment: s
   writer.endMessage();
 }
 
-/** Writes the message that makes a chain, without its rules. */
+/** Writes the message that makes a chain, without its rules. `create` fails where the chain is there. */
 export function writeChainHead(
   { writer, begin, table }: BatchTarget,
   { name, hook }: Pick<ChainDescription, 'name' | 'hook'>,
+  mode: TableMode = 'add',
 ): void {
-  begin(NFT_MSG.NEWCHAIN, NLM_F.CREATE, name);
+  begin(NFT_MSG.NEWCHAIN, NLM_F.CREATE | (mode === 'create' ? NLM_F.EXCL : 0), name);
   writer.attributeText(NFTA.CHAIN.TABLE, table);
   writer.attributeText(NFTA.CHAIN.NAME, name);
   if (hook !== undefined) writeHook(writer, hook);
@@ -111,21 +113,14 @@ class TableEncoder {
     });
     const numbers = numbersOf(object);
     if (numbers.length === 0) return;
-    this.#elements(name, undefined, (writer) => {
+    addElements(this.#target, name, (writer) => {
       for (const number of numbers) writeElement(writer, () => hostNumber(writer, NFTA.ELEM.KEY, number));
     });
   }
 
   #rule(chain: string, rule: Rule): void {
     const ids = anonymousSetsOf(rule).map((set) => this.#anonymousSet(set));
-    const { writer, begin, table } = this.#target;
-    begin(NFT_MSG.NEWRULE, NLM_F.CREATE | NLM_F.APPEND, chain);
-    writer.attributeText(NFTA.RULE.TABLE, table);
-    writer.attributeText(NFTA.RULE.CHAIN, chain);
-    const list = writer.beginNested(NFTA.RULE.EXPRESSIONS);
-    this.#rules.write(rule, ids);
-    writer.endAttribute(list);
-    writer.endMessage();
+    addRule(this.#target, chain, () => this.#rules.write(rule, ids));
   }
 
   /** Returns its number. */
@@ -140,15 +135,12 @@ class TableEncoder {
     });
     if (content.kind === 'verdicts') this.#verdicts(name, content.elements, id);
     else {
-      this.#elements(name, id, (writer) => {
+      const write = (writer: MessageWriter): void => {
         for (const protocol of content.elements) {
-          writeElement(writer, () => {
-            const key = writer.beginNested(NFTA.ELEM.KEY);
-            writer.attributeUint8(NFTA.DATA.VALUE, protocol);
-            writer.endAttribute(key);
-          });
+          writeElement(writer, () => writeKey(writer, Uint8Array.of(protocol)));
         }
-      });
+      };
+      addElements(this.#target, name, write, id);
     }
     return id;
   }
@@ -182,28 +174,10 @@ class TableEncoder {
 
   #verdicts(set: string, elements: readonly VerdictElement[], id?: number): void {
     if (elements.length === 0) return;
-    this.#elements(set, id, (writer) => {
-      for (const { key, chain } of elements) {
-        writeElement(writer, () => {
-          hostNumber(writer, NFTA.ELEM.KEY, key);
-          const data = writer.beginNested(NFTA.ELEM.DATA);
-          gotoVerdict(writer, chain);
-          writer.endAttribute(data);
-        });
-      }
-    });
-  }
-
-  #elements(set: string, id: number | undefined, write: (writer: MessageWriter) => void): void {
-    const { writer, begin, table } = this.#target;
-    begin(NFT_MSG.NEWSETELEM, NLM_F.CREATE, set);
-    writer.attributeText(NFTA.ELEM_LIST.TABLE, table);
-    writer.attributeText(NFTA.ELEM_LIST.SET, set);
-    if (id !== undefined) writer.attributeUint32be(NFTA.ELEM_LIST.SET_ID, id);
-    const list = writer.beginNested(NFTA.ELEM_LIST.ELEMENTS);
-    write(writer);
-    writer.endAttribute(list);
-    writer.endMessage();
+    const write = (writer: MessageWriter): void => {
+      for (const { key, chain } of elements) writeVerdictElement(writer, key, chain);
+    };
+    addElements(this.#target, set, write, id);
   }
 }
 
@@ -251,10 +225,4 @@ function writeCounter(writer: MessageWriter): void {
   writer.attributeText(NFTA.EXPR.NAME, 'counter');
   writer.endAttribute(writer.beginNested(NFTA.EXPR.DATA));
   writer.endAttribute(counter);
-}
-
-function writeElement(writer: MessageWriter, write: () => void): void {
-  const element = writer.beginNested(NFTA.LIST.ELEM);
-  write();
-  writer.endAttribute(element);
 }

@@ -1,30 +1,20 @@
 import { type Millis, millis } from '@switchyard/core';
-import { NLM_F, readAttributes, readUint64be } from '@switchyard/native';
+import { readAttributes, readUint64be } from '@switchyard/native';
 import { type FamilySuffix, heartbeatSet, heartbeatTimeout } from '../../render/names.ts';
-import { NFT_MSG, NFTA } from './constants.ts';
+import { NFTA } from './constants.ts';
 import type { BatchTarget } from './encode-batch.ts';
+import { addElements, clearElements, writeElement, writeKey } from './write-objects.ts';
 
 /** Writes the messages that replace the element of a heartbeat set. */
-export function encodeHeartbeat({ writer, table, begin }: BatchTarget, suffix: FamilySuffix, now: Millis): void {
+export function encodeHeartbeat(target: BatchTarget, suffix: FamilySuffix, now: Millis): void {
   const name = `${heartbeatSet}${suffix}`;
-  const head = (): void => {
-    writer.attributeText(NFTA.ELEM_LIST.TABLE, table);
-    writer.attributeText(NFTA.ELEM_LIST.SET, name);
-  };
-  begin(NFT_MSG.DELSETELEM, 0, name); // without elements: all of them
-  head();
-  writer.endMessage();
-  begin(NFT_MSG.NEWSETELEM, NLM_F.CREATE, name);
-  head();
-  const list = writer.beginNested(NFTA.ELEM_LIST.ELEMENTS);
-  const element = writer.beginNested(NFTA.LIST.ELEM);
-  const key = writer.beginNested(NFTA.ELEM.KEY);
-  writer.attributeBytes(NFTA.DATA.VALUE, nanoseconds(now));
-  writer.endAttribute(key);
-  writer.attributeUint64be(NFTA.ELEM.TIMEOUT, BigInt(heartbeatTimeout));
-  writer.endAttribute(element);
-  writer.endAttribute(list);
-  writer.endMessage();
+  clearElements(target, name);
+  addElements(target, name, (writer) =>
+    writeElement(writer, () => {
+      writeKey(writer, nanoseconds(now));
+      writer.attributeUint64be(NFTA.ELEM.TIMEOUT, BigInt(heartbeatTimeout));
+    }),
+  );
 }
 
 /** How long ago each element of a message was written. `start` is behind its netfilter header. */

@@ -44,6 +44,7 @@ import { type Dump, Exchange, isTooLarge } from './exchange.ts';
 import { encodeHeartbeat, heartbeatAges } from './heartbeat.ts';
 import { objectLayout } from './part-writer.ts';
 import { requestElements, requestSets, requestTable } from './requests.ts';
+import { clearElements } from './write-objects.ts';
 
 /** Bytes of a batch that the kernel takes in one piece: more than the largest transaction of the backend. */
 const sendBuffer = 1 << 25;
@@ -218,13 +219,8 @@ class NetlinkTransport implements NftTransport {
   async flushObjects(table: string, objects: readonly ListedObject[], signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     while (this.#dumping !== undefined) await this.#dumping;
-    const batch = this.#encoder.custom(table, ({ writer, begin }) => {
-      for (const { name } of objects) {
-        begin(NFT_MSG.DELSETELEM, 0, name);
-        writer.attributeText(NFTA.ELEM_LIST.TABLE, table);
-        writer.attributeText(NFTA.ELEM_LIST.SET, name);
-        writer.endMessage();
-      }
+    const batch = this.#encoder.custom(table, (target) => {
+      for (const { name } of objects) clearElements(target, name);
     });
     this.#send(`cannot empty ${objects.length} objects of table inet ${table}`, table, { batch, changes: [] });
   }

@@ -1,11 +1,10 @@
 import { type NetlinkOptions, type NetlinkSocket, openNetlinkSocket } from '@switchyard/native';
 import type { NftError } from '../nft-error.ts';
 import type { TableDescription } from '../../render/rules/model.ts';
-import { NFT_MSG, NFTA } from './constants.ts';
-import { explainRefusal } from './exchange.ts';
 import { BatchEncoder, type BatchTarget, type EncodedBatch } from './encode-batch.ts';
 import { type TableMode, writeChainHead, writeTable, writeTableHead } from './encode-table.ts';
-import { Exchange } from './exchange.ts';
+import { Exchange, explainRefusal } from './exchange.ts';
+import { deleteChain, deleteRules } from './write-objects.ts';
 
 /** Bytes of a batch that the kernel takes in one piece. Tables have no elements of Services and are far smaller. */
 const sendBuffer = 1 << 22;
@@ -41,11 +40,10 @@ export class TableWriter implements Disposable {
 
   /** Loads a table, or adds to one that is there. */
   load({ attempt, table, mode, replaced = [] }: TableChange): void {
-    const batch = this.#encoder.custom(table.name, (target) => {
+    this.#write(attempt, table.name, (target) => {
       removeChains(target, replaced);
       writeTable(target, table, mode);
     });
-    this.#send(attempt, table.name, batch);
   }
 
   /** Asks the kernel whether it takes a table that is not there, without making it. */
@@ -56,33 +54,25 @@ export class TableWriter implements Disposable {
 
   /** Wakes up a table that another process made dormant. */
   wake(attempt: string, { name, comment }: Pick<TableDescription, 'name' | 'comment'>): void {
-    this.#send(
-      attempt,
-      name,
-      this.#encoder.custom(name, (target) => writeTableHead(target, comment, 'add')),
-    );
+    this.#write(attempt, name, (target) => writeTableHead(target, comment, 'add'));
   }
 
   /** Adds a chain without rules. */
   addChain(attempt: string, table: string, name: string): void {
-    this.#send(
-      attempt,
-      table,
-      this.#encoder.custom(table, (target) => writeChainHead(target, { name })),
-    );
+    this.#write(attempt, table, (target) => writeChainHead(target, { name }));
   }
 
   /** Deletes chains with their rules. */
   removeChains(attempt: string, table: string, names: readonly string[]): void {
-    this.#send(
-      attempt,
-      table,
-      this.#encoder.custom(table, (target) => removeChains(target, names)),
-    );
+    this.#write(attempt, table, (target) => removeChains(target, names));
   }
 
   [Symbol.dispose](): void {
     this.#exchange[Symbol.dispose]();
+  }
+
+  #write(attempt: string, table: string, write: (target: BatchTarget) => void): void {
+    this.#send(attempt, table, this.#encoder.custom(table, write));
   }
 
   #send(attempt: string, table: string, batch: EncodedBatch): void {
@@ -92,17 +82,7 @@ export class TableWriter implements Disposable {
 }
 
 /** Rules first: those of one chain may lead to another. */
-function removeChains({ writer, begin, table }: BatchTarget, names: readonly string[]): void {
-  for (const name of names) {
-    begin(NFT_MSG.DELRULE, 0, name);
-    writer.attributeText(NFTA.RULE.TABLE, table);
-    writer.attributeText(NFTA.RULE.CHAIN, name);
-    writer.endMessage();
-  }
-  for (const name of names) {
-    begin(NFT_MSG.DELCHAIN, 0, name);
-    writer.attributeText(NFTA.CHAIN.TABLE, table);
-    writer.attributeText(NFTA.CHAIN.NAME, name);
-    writer.endMessage();
-  }
+function removeChains(target: BatchTarget, names: readonly string[]): void {
+  for (const name of names) deleteRules(target, name);
+  for (const name of names) deleteChain(target, name);
 }

@@ -1,0 +1,89 @@
+import { type MessageWriter, NLM_F } from '@switchyard/native';
+import { NFT_MSG, NFTA } from './constants.ts';
+import type { BatchTarget } from './encode-batch.ts';
+import { gotoVerdict, hostNumber } from './expressions.ts';
+
+/** Begins a message about the elements of a map or set, up to their list. */
+function beginElements({ writer, table, begin }: BatchTarget, type: number, flags: number, set: string): void {
+  begin(type, flags, set);
+  writer.attributeText(NFTA.ELEM_LIST.TABLE, table);
+  writer.attributeText(NFTA.ELEM_LIST.SET, set);
+}
+
+/** Writes the message that deletes all elements of a map or set. */
+export function clearElements(target: BatchTarget, set: string): void {
+  beginElements(target, NFT_MSG.DELSETELEM, 0, set); // without a list: all of them
+  target.writer.endMessage();
+}
+
+/** Writes one message that adds elements; `id` is the number of a set without a name. `write` writes their list. */
+export function addElements(
+  target: BatchTarget,
+  set: string,
+  write: (writer: MessageWriter) => void,
+  id?: number,
+): void {
+  const { writer } = target;
+  beginElements(target, NFT_MSG.NEWSETELEM, NLM_F.CREATE, set);
+  if (id !== undefined) writer.attributeUint32be(NFTA.ELEM_LIST.SET_ID, id);
+  const list = writer.beginNested(NFTA.ELEM_LIST.ELEMENTS);
+  write(writer);
+  writer.endAttribute(list);
+  writer.endMessage();
+}
+
+/** Writes one element of a list. `write` writes its attributes. */
+export function writeElement(writer: MessageWriter, write: () => void): void {
+  const element = writer.beginNested(NFTA.LIST.ELEM);
+  write();
+  writer.endAttribute(element);
+}
+
+/** Writes the key of an element. */
+export function writeKey(writer: MessageWriter, value: Uint8Array): void {
+  const key = writer.beginNested(NFTA.ELEM.KEY);
+  writer.attributeBytes(NFTA.DATA.VALUE, value);
+  writer.endAttribute(key);
+}
+
+/** Writes an element that leads from a number to a chain. */
+export function writeVerdictElement(writer: MessageWriter, key: number, chain: string): void {
+  writeElement(writer, () => {
+    hostNumber(writer, NFTA.ELEM.KEY, key);
+    const data = writer.beginNested(NFTA.ELEM.DATA);
+    gotoVerdict(writer, chain);
+    writer.endAttribute(data);
+  });
+}
+
+/** Writes the message that appends a rule to a chain. `write` writes its expressions. */
+export function addRule(
+  { writer, table, begin }: BatchTarget,
+  chain: string,
+  write: (writer: MessageWriter) => void,
+): void {
+  begin(NFT_MSG.NEWRULE, NLM_F.CREATE | NLM_F.APPEND, chain);
+  writer.attributeText(NFTA.RULE.TABLE, table);
+  writer.attributeText(NFTA.RULE.CHAIN, chain);
+  const list = writer.beginNested(NFTA.RULE.EXPRESSIONS);
+  write(writer);
+  writer.endAttribute(list);
+  writer.endMessage();
+}
+
+/** Writes the message that deletes rules of a chain: the one with this handle, or all of them. */
+export function deleteRules({ writer, table, begin }: BatchTarget, chain: string, handle?: bigint): void {
+  begin(NFT_MSG.DELRULE, 0, chain);
+  writer.attributeText(NFTA.RULE.TABLE, table);
+  writer.attributeText(NFTA.RULE.CHAIN, chain);
+  if (handle !== undefined) writer.attributeUint64be(NFTA.RULE.HANDLE, handle);
+  writer.endMessage();
+}
+
+/** Writes the message that deletes a chain without rules. */
+export function deleteChain({ writer, table, begin }: BatchTarget, name: string): void {
+  begin(NFT_MSG.DELCHAIN, 0, name);
+  writer.attributeText(NFTA.CHAIN.TABLE, table);
+  writer.attributeText(NFTA.CHAIN.NAME, name);
+  writer.endMessage();
+}
