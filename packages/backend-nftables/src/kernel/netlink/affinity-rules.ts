@@ -115,12 +115,12 @@ class AffinityRule {
 
   pin(writer: MessageWriter): void {
     const timeout = this.#which.timeoutSeconds * 1000;
-    updateElement(writer, { map: this.#name(affinityMap), key: this.#client, data: this.#found, timeout });
+    updateElement(writer, { set: this.#name(affinityMap), key: this.#client, data: this.#found, timeout });
   }
 
   /** The kernel wants data with every access to a map; it does not look at it. */
   unpin(writer: MessageWriter): void {
-    deleteElement(writer, { map: this.#name(affinityMap), key: this.#client, data: this.#set });
+    deleteElement(writer, { set: this.#name(affinityMap), key: this.#client, data: this.#set });
   }
 
   send(writer: MessageWriter): void {

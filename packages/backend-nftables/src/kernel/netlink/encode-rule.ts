@@ -14,7 +14,6 @@ import {
 import {
   accept,
   compare,
-  countElement,
   destinationNat,
   drop,
   goTo,
@@ -36,6 +35,7 @@ import {
   setMeta,
   setPriority,
   toNetworkOrder,
+  updateElement,
 } from './expressions.ts';
 import { familyOf, headerField, metaKey, paddedLength, partLayout } from './part-types.ts';
 
@@ -182,7 +182,7 @@ export class RuleEncoder {
         return this.#dnat(statement);
       case 'count':
         this.#load(statement.fields);
-        return countElement(writer, statement.set, first);
+        return updateElement(writer, { set: statement.set, key: first });
       case 'goto':
         return goTo(writer, statement.chain);
       case 'reject':
@@ -271,21 +271,5 @@ export class RuleEncoder {
   }
 }
 
-type Action = Extract<
-  Statement,
-  {
-    kind:
-      | 'setPriority'
-      | 'maskPriority'
-      | 'lookUpPriority'
-      | 'setMark'
-      | 'vmap'
-      | 'dnat'
-      | 'count'
-      | 'goto'
-      | 'reject'
-      | 'drop'
-      | 'accept'
-      | 'masquerade';
-  }
->;
+/** Any statement that is not a condition. */
+type Action = Exclude<Statement, { kind: `is${string}` | 'inSet' | 'hasBits' }>;

@@ -15,18 +15,12 @@ export function registerAt(words: number): Register {
 
 /** A property of the packet into a register: `NFT_META_...`. */
 export function loadMeta(writer: MessageWriter, key: number, to: Register): void {
-  expression(writer, 'meta', () => {
-    writer.attributeUint32be(2, key);
-    writer.attributeUint32be(1, to);
-  });
+  numbers(writer, 'meta', [2, key], [1, to]);
 }
 
 /** A register into a property of the packet. */
 export function setMeta(writer: MessageWriter, key: number, from: Register): void {
-  expression(writer, 'meta', () => {
-    writer.attributeUint32be(2, key);
-    writer.attributeUint32be(3, from);
-  });
+  numbers(writer, 'meta', [2, key], [3, from]);
 }
 
 /** `meta priority` into a register. */
@@ -58,12 +52,7 @@ export function requireFamily(writer: MessageWriter, scratch: Register, isIpv6: 
 
 /** Bytes of the packet into registers. */
 export function loadPayload(writer: MessageWriter, { base, offset, length }: HeaderField, to: Register): void {
-  expression(writer, 'payload', () => {
-    writer.attributeUint32be(1, to);
-    writer.attributeUint32be(2, base);
-    writer.attributeUint32be(3, offset);
-    writer.attributeUint32be(4, length);
-  });
+  numbers(writer, 'payload', [1, to], [2, base], [3, offset], [4, length]);
 }
 
 /** The packet's source address into registers. */
@@ -84,30 +73,21 @@ export function keepBits(writer: MessageWriter, register: Register, mask: number
 
 /** One byte of a register into the network's order. It changes nothing; nft writes it for keys with ranges. */
 export function toNetworkOrder(writer: MessageWriter, register: Register, length: number): void {
-  expression(writer, 'byteorder', () => {
-    writer.attributeUint32be(1, register); // from
-    writer.attributeUint32be(2, register); // to
-    writer.attributeUint32be(3, 1); // NFT_BYTEORDER_HTON
-    writer.attributeUint32be(4, length);
-    writer.attributeUint32be(5, 2); // bytes per number
-  });
+  const operation = 1; // NFT_BYTEORDER_HTON
+  const bytesPerNumber = 2;
+  numbers(writer, 'byteorder', [1, register], [2, register], [3, operation], [4, length], [5, bytesPerNumber]);
 }
 
 /** A property of the packet's conntrack entry into a register: `NFT_CT_...`. */
 export function loadConntrack(writer: MessageWriter, key: number, to: Register): void {
-  expression(writer, 'ct', () => {
-    writer.attributeUint32be(2, key);
-    writer.attributeUint32be(1, to);
-  });
+  numbers(writer, 'ct', [2, key], [1, to]);
 }
 
 /** The type of an address of the packet into a register, such as local: `RTN_...`. */
 export function loadAddressType(writer: MessageWriter, address: 'saddr' | 'daddr', to: Register): void {
-  expression(writer, 'fib', () => {
-    writer.attributeUint32be(3, address === 'saddr' ? 1 : 2); // NFTA_FIB_F_SADDR, NFTA_FIB_F_DADDR
-    writer.attributeUint32be(2, 3); // NFT_FIB_RESULT_ADDRTYPE
-    writer.attributeUint32be(1, to);
-  });
+  const flag = address === 'saddr' ? 1 : 2; // NFTA_FIB_F_SADDR, NFTA_FIB_F_DADDR
+  const result = 3; // NFT_FIB_RESULT_ADDRTYPE
+  numbers(writer, 'fib', [3, flag], [2, result], [1, to]);
 }
 
 /** A number into a register. */
@@ -120,12 +100,8 @@ export function loadNumber(writer: MessageWriter, value: number, to: Register): 
 
 /** A random number below `modulus` into a register of four bytes. */
 export function random(writer: MessageWriter, to: Register, modulus: number): void {
-  expression(writer, 'numgen', () => {
-    writer.attributeUint32be(1, to);
-    writer.attributeUint32be(2, modulus);
-    writer.attributeUint32be(3, 1); // NFT_NG_RANDOM
-    writer.attributeUint32be(4, 0); // offset
-  });
+  const [kind, offset] = [1, 0]; // NFT_NG_RANDOM
+  numbers(writer, 'numgen', [1, to], [2, modulus], [3, kind], [4, offset]);
 }
 
 /** Looks the key at `from` up in a map; what it leads to goes to `to`. The rule ends where there is no such key. */
@@ -156,48 +132,35 @@ function writeSetName(writer: MessageWriter, set: SetName): void {
 
 /** An element that a rule writes. */
 export interface RuleElement {
-  readonly map: string;
+  readonly set: string;
   readonly key: Register;
-  readonly data: Register;
-}
-
-/**
- * Adds an element, or gives the one that is there its time again: its data stays. The rule ends where the map is full.
- * `timeout` is in milliseconds.
- */
-export function updateElement(writer: MessageWriter, element: RuleElement & { readonly timeout: number }): void {
-  writeElement(writer, { ...element, operation: dynsetUpdate });
-}
-
-/** Adds an element to a set that counts, or counts one that is there. The rule ends where the set is full. */
-export function countElement(writer: MessageWriter, set: string, key: Register): void {
-  expression(writer, 'dynset', () => {
-    writer.attributeText(1, set);
-    writer.attributeUint32be(3, dynsetUpdate);
-    writer.attributeUint32be(4, key);
-  });
-}
-
-/** NFT_DYNSET_OP_UPDATE. */
-const dynsetUpdate = 1;
-
-/** Deletes an element; the rule ends where there is none. */
-export function deleteElement(writer: MessageWriter, element: RuleElement): void {
-  writeElement(writer, { ...element, operation: 2 });
-}
-
-interface ElementWrite extends RuleElement {
-  /** `NFT_DYNSET_OP_...` */
-  readonly operation: number;
+  /** Undefined for an element of a set. */
+  readonly data?: Register;
+  /** Milliseconds. */
   readonly timeout?: number;
 }
 
-function writeElement(writer: MessageWriter, { map, key, data, operation, timeout }: ElementWrite): void {
+/** `NFT_DYNSET_OP_...` */
+const dynset = { update: 1, delete: 2 } as const;
+
+/**
+ * Adds an element, or renews the timeout or counts in the existing one, whose data stays. The rule ends if the map or set is full.
+ */
+export function updateElement(writer: MessageWriter, element: RuleElement): void {
+  writeElement(writer, dynset.update, element);
+}
+
+/** Deletes an element; the rule ends where there is none. */
+export function deleteElement(writer: MessageWriter, element: RuleElement): void {
+  writeElement(writer, dynset.delete, element);
+}
+
+function writeElement(writer: MessageWriter, operation: number, { set, key, data, timeout }: RuleElement): void {
   expression(writer, 'dynset', () => {
-    writer.attributeText(1, map);
+    writer.attributeText(1, set);
     writer.attributeUint32be(3, operation);
     writer.attributeUint32be(4, key);
-    writer.attributeUint32be(5, data);
+    if (data !== undefined) writer.attributeUint32be(5, data);
     if (timeout !== undefined) writer.attributeUint64be(6, BigInt(timeout));
   });
 }
@@ -209,43 +172,34 @@ export interface Destination {
   readonly isIpv6: boolean;
 }
 
+/** NFT_NAT_DNAT. */
+const dnat = 1;
+
 /** `dnat`. */
 export function destinationNat(writer: MessageWriter, { address, port, isIpv6 }: Destination): void {
-  expression(writer, 'nat', () => {
-    writer.attributeUint32be(1, 1); // NFT_NAT_DNAT
-    writer.attributeUint32be(2, familyNumber(isIpv6));
-    writer.attributeUint32be(3, address);
-    writer.attributeUint32be(5, port);
-  });
+  numbers(writer, 'nat', [1, dnat], [2, familyNumber(isIpv6)], [3, address], [5, port]);
 }
 
 /** `goto`. */
 export function goTo(writer: MessageWriter, chain: string): void {
-  expression(writer, 'immediate', () => {
-    writer.attributeUint32be(1, 0); // NFT_REG_VERDICT
-    const data = writer.beginNested(2);
-    gotoVerdict(writer, chain);
-    writer.endAttribute(data);
-  });
+  verdict(writer, () => gotoVerdict(writer, chain));
 }
 
 /** `drop`. */
 export function drop(writer: MessageWriter): void {
-  finalVerdict(writer, 0); // NF_DROP
+  verdict(writer, () => writeVerdict(writer, 0)); // NF_DROP
 }
 
 /** `accept`. */
 export function accept(writer: MessageWriter): void {
-  finalVerdict(writer, 1); // NF_ACCEPT
+  verdict(writer, () => writeVerdict(writer, 1)); // NF_ACCEPT
 }
 
-function finalVerdict(writer: MessageWriter, code: number): void {
+function verdict(writer: MessageWriter, write: () => void): void {
   expression(writer, 'immediate', () => {
     writer.attributeUint32be(1, 0); // NFT_REG_VERDICT
     const data = writer.beginNested(2);
-    const verdict = writer.beginNested(NFTA.DATA.VERDICT);
-    writer.attributeUint32be(NFTA.VERDICT.CODE, code);
-    writer.endAttribute(verdict);
+    write();
     writer.endAttribute(data);
   });
 }
@@ -265,9 +219,13 @@ export function masquerade(writer: MessageWriter): void {
 
 /** The verdict `goto` as the content of data. */
 export function gotoVerdict(writer: MessageWriter, chain: string): void {
+  writeVerdict(writer, NFT_GOTO, chain);
+}
+
+function writeVerdict(writer: MessageWriter, code: number, chain?: string): void {
   const verdict = writer.beginNested(NFTA.DATA.VERDICT);
-  writer.attributeUint32be(NFTA.VERDICT.CODE, NFT_GOTO);
-  writer.attributeText(NFTA.VERDICT.CHAIN, chain);
+  writer.attributeUint32be(NFTA.VERDICT.CODE, code);
+  if (chain !== undefined) writer.attributeText(NFTA.VERDICT.CHAIN, chain);
   writer.endAttribute(verdict);
 }
 
@@ -286,4 +244,11 @@ export function expression(writer: MessageWriter, name: string, write: () => voi
   write();
   writer.endAttribute(data);
   writer.endAttribute(element);
+}
+
+/** An expression whose attributes are all numbers. */
+function numbers(writer: MessageWriter, name: string, ...attributes: readonly (readonly [number, number])[]): void {
+  expression(writer, name, () => {
+    for (const [type, value] of attributes) writer.attributeUint32be(type, value);
+  });
 }
