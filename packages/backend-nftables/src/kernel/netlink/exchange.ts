@@ -94,7 +94,10 @@ export class Exchange implements Disposable {
   async dump(dump: Dump, signal: AbortSignal): Promise<number> {
     for (let attempt = 0; attempt < dumpAttempts; attempt++) {
       dump.restart();
-      const result = await this.#guardedDump(dump, signal);
+      const result = await this.#dumpOnce(dump, signal).catch((error: unknown) => {
+        this.#drop(); // the rest of the dump may still come
+        throw error;
+      });
       if (result !== 'interrupted') return result;
       await setImmediate();
     }
@@ -107,15 +110,6 @@ export class Exchange implements Disposable {
   [Symbol.dispose](): void {
     this.#isClosed = true;
     this.#drop();
-  }
-
-  async #guardedDump(dump: Dump, signal: AbortSignal): Promise<number | 'interrupted'> {
-    try {
-      return await this.#dumpOnce(dump, signal);
-    } catch (error) {
-      this.#drop(); // the rest of the dump may still come
-      throw error;
-    }
   }
 
   async #dumpOnce({ makeRequest, visit }: Dump, signal: AbortSignal): Promise<number | 'interrupted'> {

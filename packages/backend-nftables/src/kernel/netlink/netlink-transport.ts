@@ -8,8 +8,7 @@ import {
 } from '@switchyard/native';
 import { type OwnChanges, ownChanges } from '@switchyard/netfilter';
 import { chainName } from '../../render/class-chains.ts';
-import type { Change, Element } from '../../render/elements.ts';
-import { handleClass } from '../../render/elements.ts';
+import { type Change, type Element, handleClass } from '../../render/elements.ts';
 import {
   birthmarkSet,
   type CountedObject,
@@ -33,14 +32,13 @@ import type {
   WriteRequest,
 } from '../transport.ts';
 import { NFT_MSG, NFTA } from './constants.ts';
-import { explainRefusal, refusedRead } from './exchange.ts';
 import { packetsOf } from './decode-counter.ts';
 import { ElementReader, elementOf, keyOf, type RawElement } from './decode-elements.ts';
 import { boundaryOf, intervalTexts, type ReadBoundary } from './decode-intervals.ts';
 import { readSet } from './decode-set.ts';
 import { BatchEncoder, type BatchTarget, type EncodedBatch, type Sent } from './encode-batch.ts';
 import { writeTable } from './encode-table.ts';
-import { type Dump, Exchange, isTooLarge } from './exchange.ts';
+import { type Dump, Exchange, explainRefusal, isTooLarge, refusedRead } from './exchange.ts';
 import { encodeHeartbeat, heartbeatAges } from './heartbeat.ts';
 import { objectLayout } from './part-writer.ts';
 import { requestElements, requestSets, requestTable } from './requests.ts';
@@ -91,10 +89,7 @@ class NetlinkTransport implements NftTransport {
   }
 
   async loadRules(attempt: string, rules: TableDescription, signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
-    while (this.#dumping !== undefined) await this.#dumping;
-    const batch = this.#encoder.custom(rules.name, (target) => writeTable(target, rules, 'create'));
-    this.#send(attempt, rules.name, { batch, changes: [] });
+    await this.#custom(attempt, rules.name, (target) => writeTable(target, rules, 'create'), signal);
   }
 
   async write(attempt: string, request: WriteRequest, signal: AbortSignal): Promise<void> {
@@ -168,10 +163,8 @@ class NetlinkTransport implements NftTransport {
   }
 
   async writeHeartbeat({ table, suffix, now }: WrittenHeartbeat, signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
-    while (this.#dumping !== undefined) await this.#dumping;
-    const batch = this.#encoder.custom(table, (target) => encodeHeartbeat(target, suffix, now));
-    this.#send(`cannot write the heartbeat of table inet ${table}`, table, { batch, changes: [] });
+    const attempt = `cannot write the heartbeat of table inet ${table}`;
+    await this.#custom(attempt, table, (target) => encodeHeartbeat(target, suffix, now), signal);
   }
 
   async readHeartbeat({ table, suffix }: Heartbeat, signal: AbortSignal): Promise<Millis | undefined> {
@@ -217,30 +210,31 @@ class NetlinkTransport implements NftTransport {
   }
 
   async flushObjects(table: string, objects: readonly ListedObject[], signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
-    while (this.#dumping !== undefined) await this.#dumping;
-    const batch = this.#encoder.custom(table, (target) => {
+    const write = (target: BatchTarget): void => {
       for (const { name } of objects) clearElements(target, name);
-    });
-    this.#send(`cannot empty ${objects.length} objects of table inet ${table}`, table, { batch, changes: [] });
+    };
+    await this.#custom(`cannot empty ${objects.length} objects of table inet ${table}`, table, write, signal);
   }
 
   async deleteTable(table: string, signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
-    while (this.#dumping !== undefined) await this.#dumping;
     const write = ({ writer, begin }: BatchTarget): void => {
       begin(NFT_MSG.DELTABLE, 0, undefined);
       writer.attributeText(NFTA.TABLE.NAME, table);
       writer.endMessage();
     };
-    const batch = this.#encoder.custom(table, write);
-    this.#send(`cannot delete table inet ${table}`, table, { batch, changes: [] });
+    await this.#custom(`cannot delete table inet ${table}`, table, write, signal);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     while (this.#dumping !== undefined) await this.#dumping;
     this.keeper?.[Symbol.dispose]();
     this.#exchange[Symbol.dispose]();
+  }
+
+  async #custom(attempt: string, table: string, write: WriteBatch, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    while (this.#dumping !== undefined) await this.#dumping;
+    this.#send(attempt, table, { batch: this.#encoder.custom(table, write), changes: [] });
   }
 
   #send(attempt: string, table: string, sent: { batch: EncodedBatch; changes: readonly Change[] }): void {
@@ -301,6 +295,7 @@ function newChains(changes: readonly Change[]): readonly string[] {
   return names;
 }
 
+type WriteBatch = (target: BatchTarget) => void;
 type WrittenHeartbeat = Parameters<NftTransport['writeHeartbeat']>[0];
 
 /** What a dump fills: emptied before each attempt. */
