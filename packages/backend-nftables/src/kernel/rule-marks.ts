@@ -35,9 +35,7 @@ export type RulesVerdict =
 
 /** The marks of everything there is: right after a load, of everything there should be. */
 export function marksOf(rules: MarkedRules): ReadonlySet<RuleMark> {
-  const marks = new Set<RuleMark>();
-  for (const { mark } of items(rules, () => true)) marks.add(mark);
-  return marks;
+  return new Set(items(rules, () => true).map(({ mark }) => mark));
 }
 
 /** Holds what there is against the marks. */

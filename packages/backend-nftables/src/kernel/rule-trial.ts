@@ -21,11 +21,11 @@ export async function openRuleTrial(netns: string | undefined, signal: AbortSign
   try {
     using scratch = await openScratchNamespace(AbortSignal.any([signal, AbortSignal.timeout(patience)]));
     // The writer's socket keeps the namespace.
-    return new Trial(new TableWriter({ netns: scratch.path }), 'in a network namespace made for the trial', 'load');
+    return trialWith(new TableWriter({ netns: scratch.path }), 'in a network namespace made for the trial', 'load');
   } catch (error) {
     signal.throwIfAborted();
     const writer = new TableWriter({ netns });
-    return new Trial(writer, `in a transaction that is not committed, as ${whyNoNamespace(error)}`, 'check');
+    return trialWith(writer, `in a transaction that is not committed, as ${whyNoNamespace(error)}`, 'check');
   }
 }
 
@@ -34,31 +34,19 @@ function whyNoNamespace(error: unknown): string {
   return `the kernel made no network namespace within ${patience / 1000} s`;
 }
 
-class Trial implements RuleTrial {
-  /** How it asks, as the end of a sentence. */
-  readonly #where: string;
-  readonly #writer: TableWriter;
-  readonly #how: 'load' | 'check';
-
-  constructor(writer: TableWriter, where: string, how: 'load' | 'check') {
-    this.#writer = writer;
-    this.#where = where;
-    this.#how = how;
-  }
-
-  refusal(table: TableDescription): NftError | undefined {
-    const attempt = `cannot make table inet ${table.name} ${this.#where}`;
-    try {
-      if (this.#how === 'load') this.#writer.load({ attempt, table, mode: 'create' });
-      else this.#writer.check({ attempt, table });
-      return undefined;
-    } catch (error) {
-      if (error instanceof NftError) return error;
-      throw error;
-    }
-  }
-
-  [Symbol.dispose](): void {
-    this.#writer[Symbol.dispose]();
-  }
+/** `where` says how the kernel is asked, as the end of a sentence. */
+function trialWith(writer: TableWriter, where: string, how: 'load' | 'check'): RuleTrial {
+  return {
+    refusal: (table) => {
+      const attempt = `cannot make table inet ${table.name} ${where}`;
+      try {
+        writer[how]({ attempt, table, mode: 'create' });
+        return undefined;
+      } catch (error) {
+        if (error instanceof NftError) return error;
+        throw error;
+      }
+    },
+    [Symbol.dispose]: () => writer[Symbol.dispose](),
+  };
 }

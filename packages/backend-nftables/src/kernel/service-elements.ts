@@ -149,7 +149,10 @@ export class ServiceElements {
 
   #plan({ key, service }: ServiceWish): ServiceChange {
     const held = this.#tracker.get(key);
-    if (service === undefined) return this.#planRemoval(key, held);
+    if (service === undefined) {
+      const owner = key.slice(0, key.indexOf(':')) as ServiceKey;
+      return { key, service: owner, id: held?.id, after: undefined, changes: this.#diff(held, undefined) };
+    }
     const id = held?.id ?? this.#ids.allocate();
     if (id === undefined) throw noFreeId(key);
     try {
@@ -173,17 +176,6 @@ export class ServiceElements {
   #diff(held: HeldElements | undefined, after: PlacedService | undefined): readonly Change[] {
     if (held === undefined || held.service !== undefined) return diffPlaced(held, after, this.#context);
     return diffElements(held.elements, after === undefined ? [] : renderService(after, this.#context));
-  }
-
-  #planRemoval(key: ServicePortKey, held: HeldElements | undefined): ServiceChange {
-    const service = key.slice(0, key.indexOf(':')) as ServiceChange['service'];
-    return {
-      key,
-      service,
-      id: held?.id,
-      after: undefined,
-      changes: held === undefined ? [] : this.#diff(held, undefined),
-    };
   }
 
   #group(joined: readonly ServiceChange[]): ElementGroup {

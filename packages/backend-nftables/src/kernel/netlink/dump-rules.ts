@@ -13,14 +13,11 @@ import {
 import { constants } from 'node:os';
 import { familyInet, NFT_MSG, NFT_SET, NFTA } from './constants.ts';
 
-/** A chain and what was set about it besides its rules: hook, priority, policy, type, flags. Bytes as the kernel tells them. */
-export interface DumpedChain {
-  readonly name: string;
-  readonly settings: Uint8Array;
-}
-
-/** A named map or set and how it was declared. */
-export interface DumpedSet {
+/**
+ * A chain with its settings (hook, priority, policy, type, flags), or a named map or set with its declaration. Bytes as
+ * the kernel reports them.
+ */
+export interface DumpedObject {
   readonly name: string;
   readonly settings: Uint8Array;
 }
@@ -42,8 +39,8 @@ export interface DumpedElement {
 export interface TableDump {
   /** `NFT_TABLE_F_...`: a dormant table does nothing. */
   readonly flags: number;
-  readonly chains: readonly DumpedChain[];
-  readonly sets: readonly DumpedSet[];
+  readonly chains: readonly DumpedObject[];
+  readonly sets: readonly DumpedObject[];
   readonly rules: readonly DumpedRule[];
 }
 
@@ -127,15 +124,15 @@ export class RulesReader {
   }
 
   /** The chains of a table, in no order. */
-  chains(table: string): readonly DumpedChain[] {
+  chains(table: string): readonly DumpedObject[] {
     return this.#named(NFT_MSG.GETCHAIN, { table, attribute: NFTA.CHAIN, settings: chainSettings });
   }
 
-  #sets(table: string): readonly DumpedSet[] {
+  #sets(table: string): readonly DumpedObject[] {
     return this.#named(NFT_MSG.GETSET, { table, attribute: NFTA.SET, settings: setSettings });
   }
 
-  #named(type: number, what: Named): readonly DumpedChain[] {
+  #named(type: number, what: Named): readonly DumpedObject[] {
     const body = bodyOf((writer) => writer.attributeText(what.attribute.TABLE, what.table));
     return this.#asker.dump(type, body, (bytes, { start, end }) => readNamed(bytes, { start: start + 4, end }, what));
   }
@@ -171,7 +168,7 @@ interface Range {
 }
 
 /** Undefined for what belongs to another table, and for the unnamed sets within rules: nobody can change them. */
-function readNamed(bytes: Uint8Array, range: Range, what: Named): DumpedChain | undefined {
+function readNamed(bytes: Uint8Array, range: Range, what: Named): DumpedObject | undefined {
   let name = '';
   let flags = 0;
   const settings: Uint8Array[] = [];
