@@ -1,7 +1,7 @@
 import type { ForwardingTable } from '@switchyard/core';
 import type { ElementGroup } from './service-elements.ts';
 import type { ObjectName } from '../render/names.ts';
-import { renderSettings, settingChange } from '../render/render-settings.ts';
+import { renderSettings } from '../render/render-settings.ts';
 
 /** The interval sets as they are in the kernel. */
 export class AppliedSettings {
@@ -15,13 +15,12 @@ export class AppliedSettings {
 
   /** The changes to the settings of the table. */
   groups(table: ForwardingTable): readonly ElementGroup[] {
-    const changed = renderSettings(table).filter(
+    const changes = renderSettings(table).filter(
       ({ object, content }) => (this.#content.get(object) ?? '') !== content.join(', '),
     );
-    const changes = changed.map(settingChange);
     const settle = (isApplied: boolean): void => {
       if (!isApplied) return;
-      for (const { object, content } of changed) this.#content.set(object, content.join(', '));
+      for (const { object, content } of changes) this.#content.set(object, content.join(', '));
     };
     return [{ owner: { kind: 'settings' }, plan: () => changes, settle }];
   }

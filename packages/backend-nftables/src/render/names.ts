@@ -76,11 +76,6 @@ export const countedObjects = ['frontends', 'nodeports'] as const;
 /** An element map with counters, without its suffix. */
 export type CountedObject = (typeof countedObjects)[number];
 
-/** Whether this is an element map with counters, and not a drop set. */
-export function isCountedMap(object: CountedObject | DropSet): object is CountedObject {
-  return (countedObjects as readonly string[]).includes(object);
-}
-
 /**
  * Sets that the rules fill, never this program: refused packets per service id, by reason. Their elements
  * have counters. They hold `dropSetSize` ids; what comes after that is refused all the same, but not counted.

@@ -1,8 +1,6 @@
 import { type TrafficPolicy } from '@switchyard/core';
 import type { AffinityNumbers } from './affinity-slots.ts';
-import { type Addition, elementId, endpointData } from './elements.ts';
-import { endpointSetId, hex, packHandle } from './elements.ts';
-import { type FamilySuffix, type ObjectName } from './names.ts';
+import { type Addition, elementId, endpointData, endpointSetId, hex, packHandle } from './elements.ts';
 import { type PlacedService, policies, slotsOf } from './place-service.ts';
 import type { RenderContext } from './render-service.ts';
 
@@ -33,14 +31,10 @@ function renderSet(
   const setId = endpointSetId(placed.id, policy);
   const pinOf = (data: string): string => hex(packHandle(numbers.byEndpoint.get(data) ?? 0, setId));
   for (const data of numbers.byEndpoint.keys()) {
-    elements.push({ kind: 'add', id: elementId(nameOf('aff-endpoints', suffix), pinOf(data)), data });
+    elements.push({ kind: 'add', id: elementId(`aff-endpoints${suffix}`, pinOf(data)), data });
   }
   slotsOf(placed, policy, exactLimit).forEach((endpoint, place) => {
-    const id = elementId(nameOf('aff-slots', suffix), `${hex(setId)} . ${place}`);
+    const id = elementId(`aff-slots${suffix}`, `${hex(setId)} . ${place}`);
     elements.push({ kind: 'add', id, data: pinOf(endpointData(endpoint)) });
   });
-}
-
-function nameOf(object: 'aff-endpoints' | 'aff-slots', suffix: FamilySuffix): ObjectName {
-  return `${object}${suffix}`;
 }

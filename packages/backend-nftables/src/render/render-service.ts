@@ -7,12 +7,15 @@ import {
   elementId,
   type ElementId,
   endpointData,
+  endpointSetId,
+  frontendClass,
   frontendId,
   frontendKey,
   hairpinId,
+  hex,
+  packHandle,
   slotId,
 } from './elements.ts';
-import { endpointSetId, frontendClass, hex, packHandle } from './elements.ts';
 import { type FamilySuffix, setMapOf } from './names.ts';
 import { isUsed, type PlacedService, policies, slotsOf } from './place-service.ts';
 import { renderAffinity } from './render-affinity.ts';

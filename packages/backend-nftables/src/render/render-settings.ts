@@ -1,27 +1,25 @@
 import { type Cidr, type ForwardingTable, maxInterfaceNameLength, type PodDetector } from '@switchyard/core';
 import type { Change } from './elements.ts';
-import { type IntervalObject, type ObjectName, suffixOf } from './names.ts';
+import { type IntervalObject, suffixOf } from './names.ts';
 import { withoutCovered } from './without-covered.ts';
 
 /**
- * The wanted content of one interval set: CIDRs, sorted, without one that another one covers; or interface names as nft
- * writes them, in quotes, with `*` for any rest.
+ * The change that gives one interval set its wanted content: CIDRs, sorted, without one that another one covers; or
+ * interface names as nft writes them, in quotes, with `*` for any rest.
  */
-export interface RenderedSetting {
-  readonly object: ObjectName;
-  readonly content: readonly string[];
-}
+export type RenderedSetting = Extract<Change, { readonly kind: 'replace' }>;
 
 /** Everything of a table that belongs to no service. */
 export function renderSettings(table: ForwardingTable): readonly RenderedSetting[] {
   const suffix = suffixOf(table.ipFamily);
   const setting = (object: IntervalObject, cidrs: readonly Cidr[]): RenderedSetting => ({
+    kind: 'replace',
     object: `${object}${suffix}`,
     content: withoutCovered(cidrs),
   });
   return [
     setting('pod-cidrs', table.podDetector.kind === 'cidr' ? [table.podDetector.cidr] : []),
-    { object: `pod-interfaces${suffix}`, content: interfacesOf(table.podDetector) },
+    { kind: 'replace', object: `pod-interfaces${suffix}`, content: interfacesOf(table.podDetector) },
     setting('nodeport-ips', table.nodePortCidrs),
     setting('service-cidrs', table.serviceCidrs),
   ];
@@ -33,9 +31,4 @@ function interfacesOf(detector: PodDetector): readonly string[] {
   if (detector.kind !== 'interfacePrefix') return [];
   const { prefix } = detector;
   return [Buffer.byteLength(prefix) < maxInterfaceNameLength ? `"${prefix}*"` : `"${prefix}"`];
-}
-
-/** The change that gives an interval set its wanted content. */
-export function settingChange(setting: RenderedSetting): Change {
-  return { kind: 'replace', object: setting.object, content: setting.content };
 }

@@ -1,4 +1,4 @@
-import { type CountedObject, type DropSet, type ElementObject, isCountedMap } from './names.ts';
+import type { ElementObject } from './names.ts';
 
 /**
  * One part of a concatenated key or value, and how the kernel stores it. Every part is padded to four bytes.
@@ -20,12 +20,7 @@ export interface Schema {
 }
 
 /** The key of a drop set's elements: a service id. */
-const dropSet: Schema = { key: ['handle'], data: [] };
-
-/** The shape of what has counters. */
-export function countedSchema(object: CountedObject | DropSet): Schema {
-  return isCountedMap(object) ? schemas[object] : dropSet;
-}
+export const dropSetSchema: Schema = { key: ['handle'], data: [] };
 
 /** The shape of every map and set that is written element by element. */
 export const schemas: Readonly<Record<ElementObject, Schema>> = {

@@ -1,7 +1,7 @@
 import { InvariantError, type IpAddress, ipToBytes } from '@switchyard/core';
 import type { MessageWriter } from '@switchyard/native';
 import { type FamilySuffix, dropSets, protocolNumbers } from '../../render/names.ts';
-import { type Part, type Schema, countedSchema, schemas } from '../../render/schemas.ts';
+import { type Part, type Schema, dropSetSchema, schemas } from '../../render/schemas.ts';
 
 const zero = 0x30;
 const colon = 0x3a;
@@ -201,9 +201,8 @@ export interface ObjectLayout {
 }
 
 const layouts: ReadonlyMap<string, ObjectLayout> = new Map(
-  [...Object.entries(schemas), ...dropSets.map((set) => [set, countedSchema(set)] as const)].flatMap(
-    ([object, schema]) =>
-      (['4', '6'] as const).map((suffix) => [`${object}${suffix}`, layoutOf(object, schema, suffix)] as const),
+  [...Object.entries(schemas), ...dropSets.map((set) => [set, dropSetSchema] as const)].flatMap(([object, schema]) =>
+    (['4', '6'] as const).map((suffix) => [`${object}${suffix}`, layoutOf(object, schema, suffix)] as const),
   ),
 );
 
