@@ -20,11 +20,10 @@ import {
   type ServicePortKey,
   systemClock,
 } from '@switchyard/core';
-import { countElements } from './kernel/count-elements.ts';
+import { countElements, readCounts } from './kernel/count-elements.ts';
 import { NftablesDriver } from './kernel/driver.ts';
 import { dumpKernel } from './kernel/dump.ts';
 import { suffixOf, type TableNames, tableNames } from './render/names.ts';
-import { readCounts } from './kernel/read-counts.ts';
 import { findTables, removeFamily, type TableGround } from './kernel/tables.ts';
 import { capabilitiesOf } from './kernel/probe.ts';
 import { type HeldElements, placedServices } from './kernel/service-elements.ts';

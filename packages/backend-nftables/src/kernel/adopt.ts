@@ -12,13 +12,14 @@ import {
   type Element,
   type ElementId,
   endpointData,
+  endpointSetId,
   frontendId,
   frontendKey,
+  handleId,
   isShared,
   slotId,
   splitElementId,
 } from '../render/elements.ts';
-import { endpointSetId, handleId } from '../render/elements.ts';
 import {
   dropSets,
   type ElementObject,

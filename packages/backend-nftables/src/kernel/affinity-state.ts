@@ -1,6 +1,5 @@
 import { type AffinityNumbers, noNumbers, recoverNumbers } from '../render/affinity-slots.ts';
-import type { ElementId } from '../render/elements.ts';
-import { handleClass, handleId } from '../render/elements.ts';
+import { type ElementId, handleClass, handleId } from '../render/elements.ts';
 
 /** What the kernel has of sets with session affinity. The elements themselves are kept elsewhere. */
 export class AffinityState {

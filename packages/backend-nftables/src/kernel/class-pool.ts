@@ -1,7 +1,6 @@
 import { HostError } from '@switchyard/core';
 import { chainName, type ClassChain, parseChainName } from '../render/class-chains.ts';
-import type { Change } from '../render/elements.ts';
-import { hex } from '../render/elements.ts';
+import { type Change, hex } from '../render/elements.ts';
 import type { FamilySuffix } from '../render/names.ts';
 import { exactSlotCounts, loadBalancingClass, loadBalancingClasses } from '../render/place-service.ts';
 

@@ -1,9 +1,9 @@
 import type { CountedTotal, CountsReading, ServiceCounters, ServiceCounts } from '@switchyard/core/engine';
 import type { ServicePortKey } from '@switchyard/core';
-import { elementId, frontendId } from '../render/elements.ts';
-import { hex } from '../render/elements.ts';
-import { type DropSet, dropSets, type FamilySuffix } from '../render/names.ts';
+import { elementId, type ElementId, frontendId, hex } from '../render/elements.ts';
+import { countedObjects, type DropSet, dropSets, type FamilySuffix, type TableName } from '../render/names.ts';
 import type { PlacedService } from '../render/place-service.ts';
+import type { NftTransport } from './transport.ts';
 
 /** What was just read, and of which services. */
 export interface ElementsReading {
@@ -42,4 +42,20 @@ export function countElements(
 
 function isDrop(id: string): boolean {
   return id.startsWith('drops-');
+}
+
+/** What every counter of a family's table says, without those at 0; undefined when the table is not whole. */
+export async function readCounts(
+  transport: Pick<NftTransport, 'readCounters'>,
+  table: TableName,
+  suffix: FamilySuffix,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<ElementId, number> | undefined> {
+  const reading = new Map<ElementId, number>();
+  for (const object of [...countedObjects, ...dropSets]) {
+    const counters = await transport.readCounters({ table, object, suffix }, signal);
+    if (counters === undefined) return undefined;
+    for (const [key, packets] of counters) if (packets > 0) reading.set(elementId(`${object}${suffix}`, key), packets);
+  }
+  return reading;
 }

@@ -8,9 +8,15 @@ import {
   sourceClasses,
 } from '@switchyard/core';
 import type { KernelState } from './adopt.ts';
-import { type ElementId, splitElementId } from '../render/elements.ts';
-import { decisionsOf, handleClass, handleId, hex } from '../render/elements.ts';
-import { sourceLines, sourcesByPlace } from './dump-sources.ts';
+import {
+  decisionsOf,
+  type ElementId,
+  handleClass,
+  handleId,
+  hex,
+  isRestricted,
+  splitElementId,
+} from '../render/elements.ts';
 import { parseChainName } from '../render/class-chains.ts';
 import { type FamilySuffix, setMapOf, suffixOf } from '../render/names.ts';
 import { slotsOfClass } from '../render/place-service.ts';
@@ -125,4 +131,22 @@ function placeText(key: string): string {
 function addressText(data: string): string {
   const [address = '', port = ''] = data.split(' . ');
   return addressAndPort(address, port);
+}
+
+/** Allowed sources by the frontend they belong to, from the keys of `fw-allow`. */
+function sourcesByPlace(keys: Iterable<string>): ReadonlyMap<string, readonly string[]> {
+  const sources = new Map<string, string[]>();
+  for (const key of keys) {
+    const at = key.lastIndexOf(' . ');
+    const place = key.slice(0, at);
+    sources.set(place, [...(sources.get(place) ?? []), key.slice(at + 3)]);
+  }
+  return sources;
+}
+
+/** What a dump says of a frontend's sources; nothing where everybody may use it. */
+function sourceLines(ranges: readonly string[] = [], frontendClass: number): readonly string[] {
+  const texts = [...ranges].sort();
+  if (isRestricted(frontendClass)) return [`sources: ${texts.join(', ') || 'none'}`];
+  return texts.length === 0 ? [] : [`sources: ${texts.join(', ')}, without effect`];
 }

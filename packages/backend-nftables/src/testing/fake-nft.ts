@@ -1,7 +1,6 @@
 import { type Millis, millis, type Random, UsageError } from '@switchyard/core';
 import { OwnChanges } from '@switchyard/netfilter';
-import { elementId } from '../render/elements.ts';
-import { handleClass } from '../render/elements.ts';
+import { elementId, handleClass } from '../render/elements.ts';
 import { birthmarkSet, heartbeatSet, heartbeatTimeout } from '../render/names.ts';
 import { NftError } from '../kernel/nft-error.ts';
 import { printTable } from '../render/rules/print.ts';

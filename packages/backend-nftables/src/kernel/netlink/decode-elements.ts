@@ -1,7 +1,6 @@
 import { HostError, ipv4Text, ipv6Text } from '@switchyard/core';
-import { AttributeCursor, readText, readUint16be, readUint32 } from '@switchyard/native';
-import type { Element } from '../../render/elements.ts';
-import { hex } from '../../render/elements.ts';
+import { AttributeCursor, readAttributes, readText, readUint16be, readUint32, readUint64be } from '@switchyard/native';
+import { type Element, hex } from '../../render/elements.ts';
 import { nftProtocols, protocolNumbers } from '../../render/names.ts';
 import type { Part } from '../../render/schemas.ts';
 import { NFTA } from './constants.ts';
@@ -101,6 +100,19 @@ export class ElementReader {
     while (this.#value.next()) if (this.#value.type === type) return true;
     return false;
   }
+}
+
+/** Packets that an element counted; undefined when it does not count. Our maps and sets have one expression at most. */
+export function packetsOf(bytes: Uint8Array, { expression, expressionEnd }: Readonly<RawElement>): number | undefined {
+  let isCounter = false;
+  for (const { type, start, end } of readAttributes(bytes, expression, expressionEnd)) {
+    if (type === NFTA.EXPR.NAME) isCounter = readText(bytes, start, end) === 'counter';
+    if (type !== NFTA.EXPR.DATA || !isCounter) continue;
+    for (const value of readAttributes(bytes, start, end)) {
+      if (value.type === NFTA.COUNTER.PACKETS) return Number(readUint64be(bytes, value.start));
+    }
+  }
+  return undefined;
 }
 
 /** The key of an element in canonical text. Throws `HostError` for one of another shape. */

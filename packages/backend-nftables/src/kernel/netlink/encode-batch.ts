@@ -4,8 +4,7 @@ import type { WriteRequest } from '../transport.ts';
 import { BATCH, familyInet, maxListLength, NFT_MSG, NFTA, subsystem } from './constants.ts';
 import { writeClass } from './encode-class.ts';
 import { writeIntervals } from './encode-intervals.ts';
-import { type ObjectLayout, objectLayout } from './part-writer.ts';
-import { PartWriter } from './part-writer.ts';
+import { type ObjectLayout, objectLayout, PartWriter } from './part-writer.ts';
 
 /** One message of a batch, for finding the change that an answer is about. */
 export interface SentMessage {

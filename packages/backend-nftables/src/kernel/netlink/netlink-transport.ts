@@ -32,16 +32,14 @@ import type {
   WriteRequest,
 } from '../transport.ts';
 import { NFT_MSG, NFTA } from './constants.ts';
-import { packetsOf } from './decode-counter.ts';
-import { ElementReader, elementOf, keyOf, type RawElement } from './decode-elements.ts';
+import { ElementReader, elementOf, keyOf, packetsOf, type RawElement } from './decode-elements.ts';
 import { boundaryOf, intervalTexts, type ReadBoundary } from './decode-intervals.ts';
-import { readSet } from './decode-set.ts';
 import { BatchEncoder, type BatchTarget, type EncodedBatch, type Sent } from './encode-batch.ts';
 import { writeTable } from './encode-table.ts';
 import { type Dump, Exchange, explainRefusal, isTooLarge, refusedRead } from './exchange.ts';
 import { encodeHeartbeat, heartbeatAges } from './heartbeat.ts';
 import { objectLayout } from './part-writer.ts';
-import { requestElements, requestSets, requestTable } from './requests.ts';
+import { type ReadSet, readSet, requestElements, requestSets, requestTable } from './requests.ts';
 import { clearElements } from './write-objects.ts';
 
 /** Bytes of a batch that the kernel takes in one piece: more than the largest transaction of the backend. */
@@ -189,7 +187,7 @@ class NetlinkTransport implements NftTransport {
   }
 
   async listObjects(table: string, signal: AbortSignal): Promise<readonly ListedObject[]> {
-    const found: { readonly kind: ListedObject['kind']; readonly name: string }[] = [];
+    const found: ReadSet[] = [];
     const visit = (bytes: Uint8Array, { start, end }: NetlinkMessage): void => {
       const set = readSet(bytes, start + netfilterHeaderLength, end);
       if (set !== undefined) found.push(set);

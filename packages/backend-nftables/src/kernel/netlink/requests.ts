@@ -1,5 +1,6 @@
-import { NLM_F } from '@switchyard/native';
-import { NFT_MSG, NFTA } from './constants.ts';
+import { NLM_F, readAttributes, readText, readUint32be } from '@switchyard/native';
+import { NFT_MSG, NFT_SET, NFTA } from './constants.ts';
+import type { ListedObject } from '../transport.ts';
 import type { BatchEncoder, Sent } from './encode-batch.ts';
 
 /** Asks whether there is a table. */
@@ -22,4 +23,19 @@ export function requestElements(encoder: BatchEncoder, table: string, name: stri
     writer.attributeText(NFTA.ELEM_LIST.TABLE, table);
     writer.attributeText(NFTA.ELEM_LIST.SET, name);
   });
+}
+
+/** A map or set in a listing, which does not say whether it has elements. */
+export type ReadSet = Omit<ListedObject, 'isEmpty'>;
+
+/** Reads one set of a listing; undefined for one that belongs to a rule and has no name of its own. */
+export function readSet(bytes: Uint8Array, start: number, end: number): ReadSet | undefined {
+  let name = '';
+  let flags = 0;
+  for (const attribute of readAttributes(bytes, start, end)) {
+    if (attribute.type === NFTA.SET.NAME) name = readText(bytes, attribute.start, attribute.end);
+    if (attribute.type === NFTA.SET.FLAGS) flags = readUint32be(bytes, attribute.start);
+  }
+  if ((flags & NFT_SET.ANONYMOUS) !== 0) return undefined;
+  return { kind: (flags & NFT_SET.MAP) === 0 ? 'set' : 'map', name };
 }
