@@ -32,7 +32,7 @@ test('another node answers by its own endpoints', () => {
   expect(answer).toContain('clusterIP fd00:10:96::20 port 9200, from everywhere: dropped');
 });
 
-test('a Service without endpoints is refused, whatever the node', () => {
+test('a Service without endpoints is refused on every node', () => {
   expect(nodeEndpoints({ yaml, node: 'worker2' })).toContain(
     'shop/mail:smtp/TCP (IPv4)\n  clusterIP 10.96.0.30 port 25, from everywhere: refused, there is no endpoint anywhere',
   );
@@ -54,7 +54,7 @@ test.each([
   expect(result.text).toMatch(text);
 });
 
-test('what is no list of Kubernetes objects is told with its place', () => {
+test('input that is no list of Kubernetes objects is reported with its place', () => {
   const { status, text } = run(['--node', 'worker1'], 'apiVersion: v1\nkind: Service\nmetadata: {name: 7}\n');
   expect(status).toBe(1);
   expect(text).toMatch(/line \d+, column \d+/);

@@ -14,7 +14,7 @@ import {
 } from '@switchyard/core';
 import { type Manifest, type ManifestObject, readManifest } from '@switchyard/core/manifests';
 
-/** What was asked. */
+/** The question. */
 export interface Question {
   /** Output of `kubectl get services,endpointslices,nodes -A -o yaml`. */
   readonly yaml: string;
@@ -22,7 +22,7 @@ export interface Question {
   readonly node: string;
 }
 
-/** What is wrong with the question, in words; nothing was worked out. */
+/** Error in the question, in words; there is no answer. */
 export class QuestionError extends Error {}
 
 /** Which endpoints a node would use, for every Service port: a line per frontend and kind of sender that differ. */
@@ -30,7 +30,7 @@ export function nodeEndpoints({ yaml, node }: Question): string {
   const manifest = readManifest(yaml);
   checkManifest(manifest, node);
   const state = new ClusterState({ nodeName: nodeName(node) });
-  // A folder of files, a watch and a list are all the same to core: events.
+  // Core treats a folder of files, a watch and a list alike: as events.
   state.apply(manifest.objects.map(eventOf));
   const lines = ipFamilies.flatMap((ipFamily) => tableLines(tableFor(state, node, ipFamily)));
   return lines.length === 0 ? 'no Service in this input has anything to forward\n' : `${lines.join('\n')}\n`;
@@ -60,7 +60,7 @@ function checkManifest({ objects, faults }: Manifest, node: string): void {
   throw new QuestionError(`there is no Node '${node}' in the input; ${there}`);
 }
 
-/** As kube-proxy without flags would see it: pods cannot be told from the outside without a cluster CIDR. */
+/** As kube-proxy without flags: pods are not distinguished from the outside without a cluster CIDR. */
 function tableFor(state: ClusterState, node: string, ipFamily: IpFamily): ForwardingTable {
   const everything = parseCidr(ipFamily === 'IPv4' ? '0.0.0.0/0' : '::/0');
   return buildTable(state, 'all', undefined, {

@@ -53,7 +53,7 @@ async function measureAll(host: LabHost): Promise<readonly Row[]> {
   return [...least.values()];
 }
 
-/** What the nftables backend is meant to reach on a machine with 2 cores. */
+/** Goals of the nftables backend on a machine with 2 cores. */
 function verdicts(rows: readonly Row[]): readonly string[] {
   const of = (services: number): Row => {
     const row = rows.find((one) => one.services === services);

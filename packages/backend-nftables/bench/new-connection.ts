@@ -52,7 +52,7 @@ const floor = `table ip floor {
 }
 `;
 
-/** What stands on each node. */
+/** Programs on each node. */
 const shapes: readonly {
   readonly name: string;
   readonly load: (node: LabNode) => Promise<unknown>;

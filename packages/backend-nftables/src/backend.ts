@@ -29,16 +29,16 @@ import { capabilitiesOf } from './kernel/probe.ts';
 import { type HeldElements, placedServices } from './kernel/service-elements.ts';
 import type { NftTransport } from './kernel/transport.ts';
 
-/** What this backend needs of the machine. */
+/** The machine that this backend programs. */
 export interface NftablesHost {
   readonly logger: Logger;
   /** Path of the network namespace to be programmed; default: the process's own. */
   readonly netns?: string;
   /** For durations in the log; default: the machine's. */
   readonly clock?: Clock;
-  /** Names of the nft table, for who uses this backend as a library beside the nftables mode's; default: that mode's. */
+  /** Names of the nft table. Library users need names of their own; default: those of the nftables mode. */
   readonly tableNames?: TableNames;
-  /** Opens the way to the kernel; default: a netlink socket. Tests give another kernel. */
+  /** Opens the transport to the kernel; default: a netlink socket. Tests pass a fake kernel. */
   readonly openTransport?: () => NftTransport;
 }
 
@@ -117,7 +117,7 @@ export class NftablesBackend implements DataplaneBackend {
     return countElements(this.#counts, { services: placedServices(this.#tracker), reading, suffix, isKnown });
   }
 
-  /** A heartbeat that fails is one less: whatever is wrong with the table, drift and applies find it. */
+  /** A failed heartbeat is only skipped: drift watches and applies find the fault of the table. */
   async #markAge(signal: AbortSignal): Promise<void> {
     const table = this.#driver.name;
     if (table === undefined) throw new HostError('nftables.heartbeat', 'cannot mark the rules as right: no apply yet');
@@ -128,7 +128,7 @@ export class NftablesBackend implements DataplaneBackend {
   async #readAge(signal: AbortSignal): Promise<Millis | undefined> {
     const suffix = suffixOf(this.ipFamily);
     let youngest: Millis | undefined;
-    // Also tables of other builds: they are what forwards until the first apply.
+    // Also tables of other builds: they forward packets until the first apply.
     for (const table of this.#names) {
       const age = await this.#transport.readHeartbeat({ table, suffix }, signal);
       if (age !== undefined && (youngest === undefined || age < youngest)) youngest = age;

@@ -46,12 +46,12 @@ import type { KernelObject, NftTransport } from './transport.ts';
 export class KernelState {
   /** Everything but slots. */
   readonly elements: Map<ElementId, string> = new Map();
-  /** What stands in the slots of each endpoint set. */
+  /** Content of the slots by endpoint set. */
   readonly slots: Map<number, (string | undefined)[]> = new Map();
   /** Allowed sources by the frontend they are of, as `frontendKey` has it. */
   readonly ranges: Map<string, ElementId[]> = new Map();
   readonly settings: Map<ObjectName, readonly string[]> = new Map();
-  /** What the elements say of sets with session affinity. */
+  /** Endpoint sets with session affinity. */
   readonly affinity: AffinityState = new AffinityState();
   /** Service ids for which something was refused, by services that may be gone. */
   readonly countedIds: Set<number> = new Set();
@@ -107,7 +107,7 @@ export class KernelState {
   }
 }
 
-/** What is read, and how. */
+/** The table to read, and the means to read it. */
 export interface KernelToRead {
   readonly transport: NftTransport;
   readonly table: TableName;
@@ -162,14 +162,14 @@ async function readObject(
   throw new HostError('nftables.doubles', `cannot read ${name}: ${maxReads} lists had doubles; will be tried again`);
 }
 
-/** What a process with no memory finds out about ids. */
+/** Service ids that a new process recovers from the kernel. */
 export interface RecoveredIds {
   readonly ids: ReadonlyMap<ServicePortKey, number>;
-  /** Every service id that occurs, also those of services that are gone. */
+  /** All service ids in the kernel, including those of removed services. */
   readonly usedIds: ReadonlySet<number>;
 }
 
-/** What there is beside the kernel. */
+/** Ids recorded before the kernel was read. */
 export interface Memory {
   /** The id a service had before the kernel was read back. */
   known(key: ServicePortKey): number | undefined;
@@ -178,8 +178,8 @@ export interface Memory {
 
 /**
  * Finds each service's id behind its frontends, so that adopting a table changes as little as possible. Where
- * two services lead to one id the first one keeps it. A service whose frontends are not there keeps the id that is
- * known, if nobody else has it.
+ * two services lead to one id the first one keeps it. A service whose frontends are missing keeps its recorded id
+ * unless another service has it.
  */
 export function recoverIds(
   kernel: KernelState,
@@ -217,7 +217,7 @@ function addUsedIds(kernel: KernelState, ids: Set<number>): void {
   }
 }
 
-/** What the kernel has of a service. */
+/** Elements of one service in the kernel. */
 export interface FoundService {
   /** The elements are those wanted. */
   readonly isSame: boolean;
@@ -225,7 +225,7 @@ export interface FoundService {
   readonly elements: readonly Element[];
 }
 
-/** Takes a service's elements out of what was read. Shared elements stay in it. */
+/** Removes a service's elements from the state read from the kernel, and returns them. Shared elements stay in the state. */
 export function findService(kernel: KernelState, wanted: PlacedService, context: RenderContext): FoundService {
   const elements = renderFixed(wanted, context, renderAffinity(wanted, context, []));
   const hasSlots = policies.every((policy) => isSameSet(kernel, wanted, policy, context));
@@ -250,7 +250,7 @@ export function findService(kernel: KernelState, wanted: PlacedService, context:
   return { isSame, elements: found };
 }
 
-/** Sources that a service's frontends allow and should not. They go with what takes their place, which they may overlap. */
+/** Sources that a service's frontends wrongly allow. They are deleted with the change that adds their replacements, which may overlap them. */
 function staleRanges(
   kernel: KernelState,
   { frontends, protocol }: PlacedService['service'],
@@ -284,7 +284,7 @@ function slotElements(set: number, slots: readonly (string | undefined)[], suffi
   return slots.flatMap((data, slot) => (data === undefined ? [] : [{ id: slotId(set, slot, suffix), data }]));
 }
 
-/** The elements that no service was found to have. */
+/** Returns the elements that belong to no service. */
 export function staleElements(kernel: KernelState, claims: SharedClaims, suffix: FamilySuffix): readonly ElementId[] {
   const ids: ElementId[] = [];
   for (const id of kernel.elements.keys()) if (!isShared(id) || claims.count(id) === 0) ids.push(id);

@@ -1,14 +1,14 @@
 import { type AffinityNumbers, noNumbers, recoverNumbers } from '../render/affinity-slots.ts';
 import { type ElementId, handleClass, handleId } from '../render/elements.ts';
 
-/** What the kernel has of sets with session affinity. The elements themselves are kept elsewhere. */
+/** Endpoint sets with session affinity, as read from the kernel. Does not keep the elements. */
 export class AffinityState {
   /** Per set: place to number. */
   readonly #places = new Map<number, Map<number, number>>();
   /** Per set: number to endpoint. */
   readonly #endpoints = new Map<number, Map<number, string>>();
 
-  /** Takes note of an element of `aff-slots` or `aff-endpoints`; others are not for it. */
+  /** Records an element of `aff-slots` or `aff-endpoints`; ignores other elements. */
   add(id: ElementId, data: string): void {
     const key = id.slice(id.indexOf(' ') + 1);
     if (id.startsWith('aff-endpoints')) {

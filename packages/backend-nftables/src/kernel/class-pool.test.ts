@@ -51,7 +51,7 @@ describe('ClassPool', () => {
     expect(pool.missing(0x806)).toEqual({ kind: 'class', suffix: '4', handleClass: 0x806, chain: affinity(9, 9) });
   });
 
-  test('what every table is loaded with is never missing, whatever a list says', () => {
+  test('preloaded classes are never missing, even if a list lacks them', () => {
     const pool = new ClassPool('4');
     const missing = (): readonly unknown[] => [1, 64, 0x7f0, 65].map((handleClass) => pool.missing(handleClass)?.chain);
     const none = [undefined, undefined, undefined, { kind: 'lb', slots: 65 }];

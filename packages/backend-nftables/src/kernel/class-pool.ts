@@ -29,7 +29,7 @@ export class ClassPool {
     this.#present = new Set(preloaded);
   }
 
-  /** Forgets everything and takes over what the kernel has: class to the name of its chain. */
+  /** Replaces the content by the kernel's classes: class to the name of its chain. */
   reset(classes: ReadonlyMap<number, string>): void {
     this.#present.clear();
     for (const handleClass of preloaded) this.#present.add(handleClass);
@@ -59,7 +59,7 @@ export class ClassPool {
     return handleClass;
   }
 
-  /** The change that gives a class its chain; undefined when the kernel has it, or when it is no class of ours. */
+  /** The change that gives a class its chain; undefined when the kernel has it, or for an unknown class. */
   missing(handleClass: number): ClassChange | undefined {
     if (this.#present.has(handleClass)) return undefined;
     const chain = this.#chains.get(handleClass) ?? lbChain(handleClass);

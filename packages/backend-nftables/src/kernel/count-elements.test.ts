@@ -59,14 +59,14 @@ describe('connections', () => {
       [{ counted: { [vip]: 3 } }, { counted: {} }, { counted: { [vip]: 5 } }],
       5,
     ],
-    ['go on when nobody told that it counts anew', [{ counted: { [vip]: 3 } }, { counted: { [vip]: 2 } }], 5],
+    ['go on when a restart of the counter went unnoticed', [{ counted: { [vip]: 3 } }, { counted: { [vip]: 2 } }], 5],
     [
       'are counted once, however often they are read',
       [{ counted: { [vip]: 3 } }, { counted: {}, replaced: [vip] }, { counted: {} }, { counted: { [vip]: 1 } }],
       4,
     ],
     [
-      'of a frontend that is gone stay',
+      'of a removed frontend stay',
       [
         { counted: { [vip]: 3, [clusterIp]: 1 } },
         { counted: { [clusterIp]: 1 }, replaced: [vip], service: cart(1, { loadBalancerIps: [] }) },
@@ -101,7 +101,7 @@ test('drops go on when the service gets another id, as in a new table', () => {
   expect(readAll(steps).get(key)?.drops.noLocalEndpoint).toBe(5);
 });
 
-test('a service that is gone is forgotten', () => {
+test('a removed service is forgotten', () => {
   const counts = new ServiceCounts();
   const read = (services: readonly PlacedService[], connections: number) =>
     countElements(counts, { services, reading: new Map([[vip, connections]]), suffix: '4', isKnown: () => false });

@@ -5,7 +5,7 @@ import { countedObjects, type DropSet, dropSets, type FamilySuffix, type TableNa
 import type { PlacedService } from '../render/place-service.ts';
 import type { NftTransport } from './transport.ts';
 
-/** What was just read, and of which services. */
+/** Counters read from the kernel, and the services that they belong to. */
 export interface ElementsReading {
   readonly services: Iterable<PlacedService>;
   readonly reading: CountsReading;
@@ -26,7 +26,7 @@ export function countElements(
   counts: ServiceCounts,
   { services, reading, suffix, isKnown }: ElementsReading,
 ): ReadonlyMap<ServicePortKey, ServiceCounters> {
-  // Most nodes refuse nothing: then no service has to be asked for it.
+  // Most nodes refuse nothing: then the drop sets are skipped for all services.
   const haveDrops = reading.keys().some(isDrop) || counts.hasCounted(isDrop);
   return counts.update({
     services,
@@ -44,7 +44,7 @@ function isDrop(id: string): boolean {
   return id.startsWith('drops-');
 }
 
-/** What every counter of a family's table says, without those at 0; undefined when the table is not whole. */
+/** Returns all counters of one family of a table that are not 0; undefined when a map or set is missing. */
 export async function readCounts(
   transport: Pick<NftTransport, 'readCounters'>,
   table: TableName,

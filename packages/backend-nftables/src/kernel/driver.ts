@@ -223,8 +223,8 @@ const rangeRank = elementObjects.indexOf('fw-allow');
  * after it. A changed value is a delete and an add of one key. Within one transaction the kernel shows all
  * or nothing; the order counts where a large load is split.
  *
- * Adds the changes that make the classes which are needed and not there yet, once each. An element that
- * neighbours ask for is written once.
+ * Adds the changes that make the classes which are needed and not there yet, once each. Neighbours that
+ * add the same element write it once.
  */
 export function orderChanges(
   groups: readonly { readonly changes: readonly Change[] }[],
@@ -256,7 +256,7 @@ function stageOf(change: Change, replaced: ReadonlySet<ElementId> | undefined): 
   return rank === rangeRank || replaced?.has(change.id) === true ? replaceStage(rank) : deleteStage(rank);
 }
 
-/** Ports of one Service come one after the other and ask for the same cluster IP. */
+/** Adjacent ports of one Service add the same cluster IP. */
 function isDouble(stage: readonly Change[], change: Change): boolean {
   const last = stage.at(-1);
   return change.kind === 'add' && last?.kind === 'add' && last.id === change.id;

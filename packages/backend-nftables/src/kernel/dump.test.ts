@@ -11,7 +11,7 @@ function manyFrontends(): KernelState {
   return kernel;
 }
 
-test('other work runs while many frontends are told', async () => {
+test('other work runs while many frontends are dumped', async () => {
   let turns = 0;
   const { signal } = new AbortController();
   const dumping = dumpKernel({ kernel: manyFrontends(), classes: new Map(), family: 'IPv4' }, signal);
@@ -26,7 +26,7 @@ test('other work runs while many frontends are told', async () => {
   expect(turns).toBeGreaterThanOrEqual(4);
 });
 
-test('a dump that nobody waits for any more is given up', async () => {
+test('an aborted dump ends early', async () => {
   const stop = new AbortController();
   const dumping = dumpKernel({ kernel: manyFrontends(), classes: new Map(), family: 'IPv4' }, stop.signal);
   stop.abort();

@@ -21,7 +21,7 @@ import { parseChainName } from '../render/class-chains.ts';
 import { type FamilySuffix, setMapOf, suffixOf } from '../render/names.ts';
 import { slotsOfClass } from '../render/place-service.ts';
 
-/** What is told. */
+/** Kernel state to dump. */
 export interface KernelDump {
   readonly kernel: KernelState;
   /** Class to the name of its chain. */
@@ -33,8 +33,8 @@ export interface KernelDump {
 const frontendsPerTurn = 500;
 
 /**
- * What is in the kernel as text for people and golden files: sorted, without ids and slots, so that equal
- * forwarding is equal text. What leads nowhere is named. Other work runs in between: there may be many frontends.
+ * Returns the kernel state as text for people and golden files: sorted, without ids and slots, so that equal
+ * forwarding is equal text. Dead ends are named. Yields to other work in between: there may be many frontends.
  */
 export async function dumpKernel({ kernel, classes, family }: KernelDump, signal: AbortSignal): Promise<string> {
   const suffix = suffixOf(family);
@@ -144,7 +144,7 @@ function sourcesByPlace(keys: Iterable<string>): ReadonlyMap<string, readonly st
   return sources;
 }
 
-/** What a dump says of a frontend's sources; nothing where everybody may use it. */
+/** Lines of a dump about a frontend's sources; none for an unrestricted frontend. */
 function sourceLines(ranges: readonly string[] = [], frontendClass: number): readonly string[] {
   const texts = [...ranges].sort();
   if (isRestricted(frontendClass)) return [`sources: ${texts.join(', ') || 'none'}`];

@@ -2,15 +2,15 @@ import { HostError } from '@switchyard/core';
 import type { Change } from '../render/elements.ts';
 
 /**
- * What kind of refusal it was. `exists` and `missing`: the kernel holds something else than we thought.
- * `permission`: nothing will work. `other`: a limit was reached, or the request was not understood.
+ * Kind of a refusal. `exists` and `missing`: the kernel differs from the record.
+ * `permission`: every request will fail. `other`: a limit was reached, or the kernel did not understand the request.
  */
 export type NftRefusal = 'permission' | 'exists' | 'missing' | 'other';
 
-/** What is known about a refusal besides its text. */
+/** Kind and cause of a refusal. */
 export interface RefusalDetails extends ErrorOptions {
   readonly refusal: NftRefusal;
-  /** The change at fault, where the kernel tells. */
+  /** The change at fault; undefined when the kernel does not name it. */
   readonly change?: Change | undefined;
 }
 
@@ -18,7 +18,7 @@ export interface RefusalDetails extends ErrorOptions {
 export class NftError extends HostError {
   override readonly name = 'NftError';
   readonly refusal: NftRefusal;
-  /** The change at fault; undefined when it is not known which one it is. */
+  /** The change at fault; undefined when the kernel does not name it. */
   readonly change: Change | undefined;
 
   constructor(message: string, { refusal, change, ...options }: RefusalDetails) {

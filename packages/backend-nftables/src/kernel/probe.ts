@@ -11,7 +11,7 @@ export function capabilitiesOf({ canAddClasses }: Pick<NftTransport, 'canAddClas
   return { usesKernelConntrack: true, sessionAffinity: canAddClasses, sourceRanges: true, minSyncPeriod: millis(0) };
 }
 
-/** What is asked. */
+/** The host to probe. */
 export interface ProbedHost {
   /** Path of the network namespace to be programmed; default: the process's own. */
   readonly netns?: string | undefined;

@@ -26,14 +26,14 @@ test('rules as they were loaded are intact', () => {
   expect(compareRules(rules(loaded), marks)).toEqual({ kind: 'intact', foreign: nothing });
 });
 
-describe('what somebody added', () => {
+describe('a foreign object', () => {
   test.each<[string, readonly string[], readonly bigint[]]>([
-    ['a rule in front of ours', ['accept', 'look up', 'look up again', 'drop'], [2n]],
+    ['a rule in front of our rules', ['accept', 'look up', 'look up again', 'drop'], [2n]],
     ['a rule between ours', ['look up', 'accept', 'look up again', 'drop'], [3n]],
     ['a rule behind ours', ['look up', 'look up again', 'drop', 'accept'], [5n]],
-    ['a copy of one of ours', ['look up', 'look up', 'look up again', 'drop'], [3n]],
+    ['a copy of one of our rules', ['look up', 'look up', 'look up again', 'drop'], [3n]],
     ['several rules', ['accept', 'look up', 'accept', 'look up again', 'drop', 'accept'], [2n, 4n, 7n]],
-  ])('%s can be told from ours', (_, services, handles) => {
+  ])('%s is distinguished from our rules', (_, services, handles) => {
     const verdict = compareRules(rules({ ...loaded, services }), marks);
     expect(verdict.kind === 'intact' && verdict.foreign.rules.map(({ handle }) => handle)).toEqual(handles);
   });

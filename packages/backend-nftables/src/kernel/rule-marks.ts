@@ -1,24 +1,24 @@
 import { createHash } from 'node:crypto';
 import { type DumpedRule, type TableDump } from './netlink/dump-rules.ts';
 
-/** Sixteen hexadecimal digits: what one rule, chain, set or class of our table was made of. */
+/** Digest of one rule, chain, set or class of our table: 16 hexadecimal digits. */
 export type RuleMark = string;
 
 /** A load-balancing class: an element of `lb4-classes` or `lb6-classes`. */
 export interface DumpedClass {
   /** The map it is in. */
   readonly map: string;
-  /** Key and data as the kernel tells them. */
+  /** Key and data as the kernel reports them. */
   readonly element: { readonly key: Uint8Array; readonly data: Uint8Array };
 }
 
-/** What marks are made from: a whole table, or a part without `flags`. */
+/** Input of marks: a whole table, or a part without `flags`. */
 export interface MarkedRules extends Omit<TableDump, 'flags'> {
   readonly flags?: number;
   readonly classes: readonly DumpedClass[];
 }
 
-/** What is in our table and not of our making; none of it carries weight, so it can be deleted. */
+/** Foreign objects in our table. None affects our rules, so all can be deleted. */
 export interface ForeignObjects {
   readonly rules: readonly DumpedRule[];
   readonly chains: readonly string[];
@@ -26,8 +26,8 @@ export interface ForeignObjects {
 }
 
 /**
- * What became of the rules. `intact`: as they were loaded, but for what is foreign (perhaps nothing).
- * `damaged`: something is missing, was changed or stands in another order; `what` says what was seen instead.
+ * State of the rules. `intact`: as loaded, apart from foreign objects, if there are any.
+ * `damaged`: an object is missing, was changed or stands in another order; `what` lists the unknown objects.
  */
 export type RulesVerdict =
   | { readonly kind: 'intact'; readonly foreign: ForeignObjects }
@@ -38,7 +38,7 @@ export function marksOf(rules: MarkedRules): ReadonlySet<RuleMark> {
   return new Set(items(rules, () => true).map(({ mark }) => mark));
 }
 
-/** Holds what there is against the marks. */
+/** Compares dumped rules with the marks of the loaded ones. */
 export function compareRules(rules: MarkedRules, marks: ReadonlySet<RuleMark>): RulesVerdict {
   const found = new Set<RuleMark>();
   const foreign = { rules: [] as DumpedRule[], chains: [] as string[], sets: [] as string[] };

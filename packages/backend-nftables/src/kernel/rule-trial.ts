@@ -34,7 +34,7 @@ function whyNoNamespace(error: unknown): string {
   return `the kernel made no network namespace within ${patience / 1000} s`;
 }
 
-/** `where` says how the kernel is asked, as the end of a sentence. */
+/** `where` ends the first sentence of a refusal. */
 function trialWith(writer: TableWriter, where: string, how: 'load' | 'check'): RuleTrial {
   return {
     refusal: (table) => {

@@ -4,7 +4,7 @@ import { NftError } from './nft-error.ts';
 import { skeleton, skeletonDigest } from '../render/skeleton.ts';
 import type { NftTransport } from './transport.ts';
 
-/** Where tables are looked for, and by which names. */
+/** Transport and names by which tables are found. */
 export interface TableGround {
   readonly transport: NftTransport;
   readonly names: TableNames;
@@ -47,7 +47,7 @@ export interface EnsuredTable {
 
 /**
  * Makes sure that a table with our rules is there, beside tables of other builds, which go on forwarding: an
- * empty table lets every packet pass. A table whose rules somebody damaged counts as one of another build. Both families
+ * empty table lets every packet pass. A table with damaged rules counts as one of another build. Both families
  * may ask at the same time; the second finds the first's.
  */
 export function ensureTable(ground: TableGround, signal: AbortSignal): Promise<EnsuredTable> {
@@ -61,8 +61,8 @@ async function ensureAlone(ground: TableGround, signal: AbortSignal): Promise<En
   if (found.current !== undefined) return { table: found.current, others: found.others, isNew: false };
   const free = names.find((name) => !found.others.includes(name));
   const table = free ?? names[1];
-  // With both names taken by strangers one of them has to give way at once. Not in one transaction with the load:
-  // that would look like somebody else's work.
+  // With both names taken by foreign tables, one of them is deleted at once. Not in one transaction with the load:
+  // drift detection would take that for a foreign change.
   if (free === undefined) await transport.deleteTable(table, signal);
   try {
     await transport.loadRules(`cannot load the rules into table inet ${table}`, skeleton(table), signal);

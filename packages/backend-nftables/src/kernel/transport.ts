@@ -16,15 +16,15 @@ import type { TableDescription } from '../render/rules/model.ts';
 export interface NftTransport extends AsyncDisposable {
   /** Whether `Change`s of kind `class` can be written: load-balancing chains made at run time. */
   readonly canAddClasses: boolean;
-  /** Watches over the rules; undefined where nobody can. */
+  /** Watches over the rules; undefined for the fake kernel. */
   readonly keeper: RulesKeeper | undefined;
   /** Runs work on the table that both families share: in this process, no two of them overlap. */
   exclusively<T>(work: () => Promise<T>): Promise<T>;
   /** Makes a table as one transaction; refused where it is there. `attempt` says in an error what was tried. Throws `NftError`. */
   loadRules(attempt: string, rules: TableDescription, signal: AbortSignal): Promise<void>;
-  /** Writes ordered changes as one transaction. Throws `NftError`, whose `change` is the one at fault where the kernel tells. */
+  /** Writes ordered changes as one transaction. Throws `NftError`, whose `change` is the one at fault if the kernel names it. */
   write(attempt: string, request: WriteRequest, signal: AbortSignal): Promise<void>;
-  /** What tells whose table this is; undefined when there is no `inet` table of this name. */
+  /** Reads the birthmark of an `inet` table; undefined when there is no table of this name. */
   findTable(table: string, signal: AbortSignal): Promise<FoundTable | undefined>;
   /**
    * The elements of a map or set of services; undefined when there is no such object. While the kernel enlarges a hash
@@ -33,14 +33,14 @@ export interface NftTransport extends AsyncDisposable {
   readElements(object: KernelObject<ElementObject>, signal: AbortSignal): Promise<readonly Element[] | undefined>;
   /** The CIDRs of an interval set, sorted; undefined when there is no such object. */
   readIntervals(object: KernelObject<IntervalObject>, signal: AbortSignal): Promise<readonly string[] | undefined>;
-  /** What was counted by key, elements that counted nothing may be left out; undefined when there is no such object. */
+  /** Counted packets by key, possibly without those at 0; undefined when there is no such object. */
   readCounters(
     object: KernelObject<CountedObject | DropSet>,
     signal: AbortSignal,
   ): Promise<ReadonlyMap<string, number> | undefined>;
   /** Replaces the element of a family's heartbeat set. `now` is wall-clock time, for people. Throws `NftError`. */
   writeHeartbeat(heartbeat: Heartbeat & { readonly now: Millis }, signal: AbortSignal): Promise<void>;
-  /** How long ago the heartbeat was written, by the kernel's clock; undefined when there is none. */
+  /** Age of the heartbeat by the kernel's clock; undefined when there is none. */
   readHeartbeat(heartbeat: Heartbeat, signal: AbortSignal): Promise<Millis | undefined>;
   /** The load-balancing chains there are: class to the name of its chain. */
   readClasses(table: TableName, suffix: FamilySuffix, signal: AbortSignal): Promise<ReadonlyMap<number, string>>;
@@ -83,22 +83,22 @@ export interface ListedObject {
   readonly isEmpty: boolean;
 }
 
-/** Knows whether our table is as it was made, and notices when somebody else changes it. Methods throw `HostError`. */
+/** Compares our table with its loaded state, and watches for foreign changes. Methods throw `HostError`. */
 export interface RulesKeeper {
-  /** Takes the rules of a table as they are for right. Call it right after they were loaded. */
+  /** Marks the current rules of a table as right. Call it right after they were loaded. */
   mark(table: string): void;
-  /** Takes chains that were just made at run time, and the classes that lead to them, for right as they are. */
+  /** Marks chains that were just added at run time, and the classes that lead to them, as right. */
   markChains(table: string, names: readonly string[]): void;
   /**
-   * Whether the rules of a table are as they were marked. Deletes what is in the table besides; what cannot be
-   * deleted makes them wrong. A table without marks is wrong.
+   * Whether the rules of a table are as they were marked. Deletes foreign objects; if that fails, the rules are
+   * wrong. A table without marks is wrong.
    */
   areRight(table: string): boolean;
   /** As `BackendObservers.drift`, for one family. */
   watch(what: WatchedFamily, report: (drift: Drift) => void, signal: AbortSignal): Promise<void>;
 }
 
-/** Whose objects are watched besides the rules. */
+/** The family whose elements are watched besides the rules. */
 export interface WatchedFamily {
   readonly suffix: FamilySuffix;
   readonly clock: Clock;

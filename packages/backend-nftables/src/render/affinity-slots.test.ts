@@ -20,7 +20,7 @@ describe('assignNumbers', () => {
       ],
       { a: 1, b: 2 },
     ],
-    ['nobody is left', [['a'], []], {}],
+    ['no endpoint is left', [['a'], []], {}],
   ])('%s', (_, steps, expected) => {
     expect(pairs(steps.reduce((numbers, step) => assignNumbers(numbers, step), noNumbers))).toEqual(expected);
   });

@@ -18,10 +18,10 @@ export interface AffinityNumbers {
   readonly next: number;
 }
 
-/** A set without a past. */
+/** Numbers of a new set. */
 export const noNumbers: AffinityNumbers = { byEndpoint: new Map(), next: 1 };
 
-/** What is known of the numbers of a set that was read back: the next new one lies above the highest of them. */
+/** Returns the numbers of a set that was read back. The next new number lies above the highest of them. */
 export function recoverNumbers(byNumber: ReadonlyMap<number, string>): AffinityNumbers {
   const byEndpoint = new Map<string, number>();
   let highest = 0;

@@ -1,6 +1,6 @@
 import type { FamilySuffix } from './names.ts';
 
-/** What the chain of a load-balancing class does. */
+/** The chain of a load-balancing class. */
 export type ClassChain =
   /** Picks one of `slots` slots at random. */
   | { readonly kind: 'lb'; readonly slots: number }

@@ -16,7 +16,7 @@ export type ElementId = string;
 /** One element of a map or set, in canonical text: equal elements are equal strings. */
 export interface Element {
   readonly id: ElementId;
-  /** What the key maps to; empty for an element of a set. */
+  /** Data of the key; empty for an element of a set. */
   readonly data: string;
 }
 
@@ -52,7 +52,7 @@ export function splitElementId(id: ElementId): { readonly object: ObjectName; re
   return { object: id.slice(0, space) as ObjectName, key: id.slice(space + 1) };
 }
 
-/** Whether several services may ask for this element: it stays until the last of them lets go. */
+/** Whether several services may have this element: it stays until the last of them is removed. */
 export function isShared(id: ElementId): boolean {
   return id.startsWith('cluster-ips') || id.startsWith('hairpin');
 }
@@ -79,7 +79,7 @@ export function slotId(setId: number, slot: number, suffix: FamilySuffix): Eleme
   return elementId(`endpoints${suffix}`, `${hex(setId)} . ${slot}`);
 }
 
-/** What a slot holds. */
+/** Data of a slot. */
 export function endpointData(endpoint: Endpoint): string {
   return `${endpoint.address} . ${endpoint.port}`;
 }
@@ -131,7 +131,7 @@ export const codeTargets: readonly { readonly code: number; readonly chain: stri
 export const masqueradeCode: number = codes.masquerade;
 
 /**
- * What to do for each source class, as a handle class. Equal codes are merged so that rules skip what
+ * The decisions for all source classes, as a handle class. Equal codes are merged so that rules skip what
  * cannot matter: only `outside` set: same for all; `pod` and `outside`: a node is treated as outside.
  */
 export function decisionClass(decisions: Readonly<Record<SourceClass, Decision>>): number {
@@ -156,7 +156,7 @@ export function isRestricted(handleClass: number): boolean {
   return (handleClass & restrictedClass) !== 0;
 }
 
-/** The decisions a frontend's class stands for; undefined when it is none of ours. */
+/** The decisions of a frontend's class; undefined for an unknown class. */
 export function decisionsOf(frontendClass: number): Readonly<Record<SourceClass, Decision>> | undefined {
   const handleClass = frontendClass & ~restrictedClass;
   if (handleClass > 0x1ff) return undefined;
@@ -223,8 +223,8 @@ export class IdPool {
   }
 
   /**
-   * Forgets everything and takes these ids; the next new one lies above the highest of them, and above those that
-   * were `retired`: of services that are gone, but are still counted somewhere.
+   * Replaces the ids in use. The next new id lies above the highest of them, and above the
+   * `retired` ones: ids of removed services that still have counters.
    */
   reset(ids: Iterable<number>, retired: Iterable<number> = []): void {
     this.#used.fill(0);

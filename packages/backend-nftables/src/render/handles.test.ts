@@ -27,7 +27,7 @@ describe('decision classes', () => {
     decisions.flatMap((node) => decisions.map((outside) => ({ pod, node, outside }))),
   );
 
-  test('every combination of decisions has a class of its own, also those nobody decides today', () => {
+  test('every combination of decisions has a class of its own, also those that are unused today', () => {
     const classes = new Set(all.map(decisionClass));
     expect([all.length, classes.size]).toEqual([216, 216]);
   });
@@ -58,11 +58,11 @@ describe('decision classes', () => {
     expect(decisionClass({ pod: drop, node: drop, outside: drop }) >> 3).toBe(0);
   });
 
-  test.each([0, 0x200, 0xfff, 0b111])('class %i is none of ours', (value) => {
+  test.each([0, 0x200, 0xfff, 0b111])('class %i is unknown', (value) => {
     expect(decisionsOf(value)).toBeUndefined();
   });
 
-  test('sources are asked in the order of the table', () => {
+  test('source classes are tested in the order of the table', () => {
     expect(sourceClasses).toEqual(['pod', 'node', 'outside']);
   });
 });
@@ -105,7 +105,7 @@ describe('IdPool', () => {
     expect([seen.size, seen.has(3), seen.has(64)]).toEqual([maxServiceId - 1, true, false]);
   });
 
-  test('continues above the ids it was told of', () => {
+  test('continues above the ids it was reset to', () => {
     const pool = new IdPool();
     pool.reset([7, 3]);
     expect([pool.allocate(), pool.allocate()]).toEqual([8, 9]);

@@ -13,7 +13,7 @@ import { type IpFamily, type Millis, type Protocol, seconds, type TrafficPolicy 
  */
 export type TableNames = readonly [first: string, second: string];
 
-/** The names of the nftables mode; who uses this backend as a library has names of its own. */
+/** The names of the nftables mode. Library users have names of their own. */
 export const tableNames: TableNames = ['switchyard', 'switchyard-2'];
 
 /** One of the names our table may have. */
@@ -27,7 +27,7 @@ export const ruleMarksSet = 'rule-marks';
 
 /**
  * More marks than all classes there can be need. With a size the kernel's table for them never grows, and while one
- * grows it cannot be listed reliably: a mark that is not listed makes a rule of ours look foreign.
+ * grows it cannot be listed reliably: a missing mark makes one of our rules look foreign.
  */
 export const ruleMarksSize = 65_536;
 
@@ -59,7 +59,7 @@ export type ElementObject = (typeof elementObjects)[number];
 /** Interval sets, written as a whole: they are small, and nft cannot change single intervals safely. */
 export const intervalObjects = ['pod-cidrs', 'pod-interfaces', 'nodeport-ips', 'service-cidrs'] as const;
 
-/** What the content of an interval set is made of, by its name without suffix. */
+/** Kind of the keys of an interval set, by its name without suffix. */
 export function intervalKind(object: string): 'address' | 'interface' {
   return object === 'pod-interfaces' ? 'interface' : 'address';
 }
@@ -78,7 +78,7 @@ export type CountedObject = (typeof countedObjects)[number];
 
 /**
  * Sets that the rules fill, never this program: refused packets per service id, by reason. Their elements
- * have counters. They hold `dropSetSize` ids; what comes after that is refused all the same, but not counted.
+ * have counters. They hold `dropSetSize` ids; refusals of further ids are not counted.
  */
 export const dropSets = ['drops-no-local', 'drops-no-endpoints', 'drops-source'] as const;
 
@@ -96,11 +96,11 @@ export const affinityMapSize = 262_144;
 
 /**
  * The set that says when the rules of a family were last known to be right, without its suffix. Its one element is that
- * time, for people, and has a timeout, for programs: what is gone of it is the age, by the kernel's own clock.
+ * time, for people, and has a timeout, for programs: its elapsed part is the age by the kernel's clock.
  */
 export const heartbeatSet = 'heartbeat';
 
-/** How long the element of the heartbeat set lives; after that the age is not known any more. */
+/** Lifetime of the heartbeat element; after it the age is unknown. */
 export const heartbeatTimeout: Millis = seconds(1000 * 24 * 3600);
 
 /** The map that leads from a service's id to its endpoints, per policy. */
@@ -112,8 +112,8 @@ export const setMapOf: Readonly<Record<TrafficPolicy, 'to-cluster' | 'to-local'>
 /** Protocols as nft spells them. */
 export const nftProtocols: Readonly<Record<Protocol, string>> = { TCP: 'tcp', UDP: 'udp', SCTP: 'sctp' };
 
-/** What the IP header says for each of them, by nft's word. */
+/** Protocol numbers of the IP header, by nft's name. */
 export const protocolNumbers: Readonly<Record<string, number>> = { tcp: 6, udp: 17, sctp: 132 };
 
-/** Mark bit that asks for masquerading: kube-proxy's default, bit 14. Cleared again once used. */
+/** Mark bit for masquerading: kube-proxy's default, bit 14. Cleared again once used. */
 export const masqueradeMark = 0x4000;

@@ -21,7 +21,7 @@ export const policies: readonly TrafficPolicy[] = ['Cluster', 'Local'];
 /** Which endpoint stands in which slot; undefined: slot i holds endpoint i, and endpoints repeat in their order. */
 export type ServiceSlots = Readonly<Record<TrafficPolicy, readonly Endpoint[] | undefined>>;
 
-/** A service and its place in the kernel: all that is kept of one. Its elements follow from it. */
+/** A service and its place in the kernel. Its elements follow from this record. */
 export interface PlacedService {
   readonly service: ServiceForwarding;
   readonly id: number;
@@ -31,14 +31,14 @@ export interface PlacedService {
   readonly affinity: ServiceAffinity | undefined;
 }
 
-/** That clients keep their endpoint, and for how long. */
+/** Session affinity of a service, and its timeout. */
 export interface ServiceAffinity {
   readonly timeoutSeconds: number;
   /** Undefined for a set that is not in the kernel. */
   readonly numbers: Readonly<Record<TrafficPolicy, AffinityNumbers | undefined>>;
 }
 
-/** What stood in the slots of each set before, as `endpointData`; holes are undefined. */
+/** Previous content of each set's slots, as `endpointData`; holes are undefined. */
 export type PreviousSlots = (policy: TrafficPolicy) => readonly (string | undefined)[];
 
 /** The numbers that the endpoints of each set had before. */
@@ -51,16 +51,16 @@ export interface Place {
   readonly numbers: PreviousNumbers;
   /** Sets up to this size have one slot per endpoint. */
   readonly exactLimit: number;
-  /** Whether clients can keep their endpoint here; if not, a Service that asks for it is balanced. */
+  /** Whether session affinity is possible; if not, connections of such a Service are balanced one by one. */
   readonly hasAffinity: boolean;
 }
 
-/** A service without a past. */
+/** Previous slots of a new service. */
 export const noSlots: PreviousSlots = () => [];
-/** The same for its numbers. */
+/** Previous numbers of a new service. */
 export const noPreviousNumbers: PreviousNumbers = () => noNumbers;
 
-/** Gives the endpoints of a service their slots. Throws `HostError` for a service that the kernel cannot hold. */
+/** Assigns a slot to each endpoint. Throws `HostError` if the service exceeds the kernel's limits. */
 export function placeService(service: ServiceForwarding, place: Place): PlacedService {
   const { sessionAffinity } = service;
   const isKept = place.hasAffinity && sessionAffinity.kind === 'clientIP';
@@ -112,12 +112,12 @@ export function slotsOf(placed: PlacedService, policy: TrafficPolicy, exactLimit
   return Array.from({ length: count }, (_, slot) => endpoints[slot % endpoints.length] as Endpoint);
 }
 
-/** What stands in the slots of a service, as the past of its successor. */
+/** The slots of a service, as input for placing its next version. */
 export function previousSlots(placed: PlacedService, exactLimit: number): PreviousSlots {
   return (policy) => slotsOf(placed, policy, exactLimit).map(endpointData);
 }
 
-/** The numbers of a service's endpoints, as the past of its successor. */
+/** The numbers of a service's endpoints, as input for placing its next version. */
 export function previousNumbers(placed: PlacedService): PreviousNumbers {
   return (policy) => placed.affinity?.numbers[policy] ?? noNumbers;
 }

@@ -21,7 +21,7 @@ import { isUsed, type PlacedService, policies, slotsOf } from './place-service.t
 import { renderAffinity } from './render-affinity.ts';
 import { withoutCovered } from './without-covered.ts';
 
-/** What rendering depends on beside the service; the same for all services of a family. */
+/** Input of rendering besides the service; the same for all services of a family. */
 export interface RenderContext {
   readonly suffix: FamilySuffix;
   /** Sets up to this size have one slot per endpoint. */

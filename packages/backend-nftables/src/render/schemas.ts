@@ -12,7 +12,7 @@ import type { ElementObject } from './names.ts';
  */
 export type Part = 'address' | 'cidr' | 'protocol' | 'port' | 'number' | 'handle';
 
-/** What the key and the data of the elements of one object are made of. */
+/** Parts of the key and the data of one object's elements. */
 export interface Schema {
   readonly key: readonly Part[];
   /** Empty for a set. */

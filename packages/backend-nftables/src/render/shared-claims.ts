@@ -1,10 +1,10 @@
 import type { ElementId } from './elements.ts';
 
-/** How many services ask for each element that several may ask for, as the kernel knows it. */
+/** Number of services that have each shared element, as applied to the kernel. */
 export class SharedClaims {
   readonly #counts = new Map<ElementId, number>();
 
-  /** Services that ask for this element and have it. */
+  /** Number of services that have this element. */
   count(id: ElementId): number {
     return this.#counts.get(id) ?? 0;
   }

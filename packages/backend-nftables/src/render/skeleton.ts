@@ -44,7 +44,7 @@ import { loadBalancingClasses } from './place-service.ts';
  * source class in it; `set-cluster` or `set-local` finds the endpoint set; `lb4-N` picks one of its N slots.
  * When a commit between the last two look-ups removed the slot picked, `lb4-1` takes slot 0.
  *
- * `frontends` and `nodeports` count what they are asked for; refusals are counted per service id in a set per
+ * `frontends` and `nodeports` count lookups; refusals are counted per service id in a set per
  * reason, which the rules themselves fill.
  */
 export function skeleton(table: TableName): TableDescription {
@@ -173,7 +173,7 @@ function familyObjects({ suffix, ip }: Family): readonly ObjectDescription[] {
   ];
 }
 
-/** Chains of a family come apart so that no rule asks for it, and so that the kernel's loop check has fewer paths to walk. */
+/** Each family has its own chains: no rule matches the family, and the kernel's loop check has fewer paths. */
 function familyChains(family: Family): readonly TableItem[] {
   return [
     classMap(family),
@@ -216,7 +216,7 @@ function refusalChains({ suffix }: Family): readonly ChainDescription[] {
 /**
  * nft wants the protocol match: without it, nft refuses an `addr . port` map whose key has no port, also when it lists the rules.
  * Each match costs an anonymous set, so there is one per chain. Slot 0 is there while any is; kernels
- * before 6.17 may miss it while a commit replaces it, so it is asked for twice.
+ * before 6.17 may miss it while a commit replaces it, so it is looked up twice.
  */
 function lbChain({ suffix, ip }: Family, slots: number): ChainDescription {
   const pick: Rule = [
@@ -279,7 +279,7 @@ function commonChains(family: Family): readonly ChainDescription[] {
 }
 
 /**
- * Any row. The sources of a restricted frontend are asked for before anything else is decided; its bit keeps it out of
+ * Handles all rows. The sources of a restricted frontend are checked before all other decisions; its bit keeps it out of
  * the common rows. The four rules after that leave one of three codes, at its own place: pod's if there is one and
  * the source is a pod, told by its address or by the interface it came in (what this node sends itself has none);
  * else node's if there is one and the source is this node; else outside's. Drop

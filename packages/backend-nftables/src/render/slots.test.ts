@@ -54,7 +54,7 @@ describe('load-balancing classes', () => {
     expect(slotsOfClass(handleClass)).toBe(slots);
   });
 
-  test.each([0, 0x401, 0x7ef, 0x7f5, 0x800])('class %i is none of ours', (value) => {
+  test.each([0, 0x401, 0x7ef, 0x7f5, 0x800])('class %i is unknown', (value) => {
     expect(slotsOfClass(value)).toBeUndefined();
   });
 });

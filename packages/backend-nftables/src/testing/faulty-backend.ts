@@ -6,7 +6,7 @@ import { NftError } from '../kernel/nft-error.ts';
 import { openTransport } from '../open-transport.ts';
 import type { NftTransport, WriteRequest } from '../kernel/transport.ts';
 
-/** What goes wrong between a backend and a real kernel; may be changed while the backend lives. */
+/** Faults between a backend and a real kernel; may be changed while the backend runs. */
 export interface TransportFaults {
   /** Share of transactions that fail, 0 to 1: half of them before they reach the kernel, half when they took effect. */
   rate: number;

@@ -37,7 +37,7 @@ export interface FakeTable {
   readonly chains: Map<string, FakeChain>;
 }
 
-/** What the kernel would answer. */
+/** A refusal as the kernel would answer. */
 export class Refused extends UsageError {
   readonly refusal: NftRefusal;
 

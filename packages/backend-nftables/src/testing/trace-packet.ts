@@ -263,7 +263,7 @@ function valueOf(field: Field, packet: Packet): string | undefined {
   }
   if (field === 'meta l4proto') return nftProtocols[packet.flow.protocol];
   if (field === 'th dport') return packet.port;
-  // What the node sends itself came in nowhere: the kernel compares an empty name.
+  // Packets of the node itself have no incoming interface: the kernel compares an empty name.
   if (field === 'iifname') return JSON.stringify(packet.flow.incomingInterface ?? '');
   const modulus = randomModulus(field);
   if (modulus !== undefined) return String(packet.pick(modulus));

@@ -81,7 +81,7 @@ function feed(to: DriftNotes, from: number, ...messages: readonly ReturnType<typ
   for (const message of readMessages(writer.bytes())) to.note(writer.bytes(), message);
 }
 
-describe('a change by somebody else', () => {
+describe('a foreign change', () => {
   test.each<[string, ReturnType<typeof notice>, string, string]>([
     ['a deleted table', tableGone('switchyard'), 'table', 'table switchyard deleted'],
     ['a table put to sleep', made('switchyard-2'), 'table', 'table switchyard-2 made or changed'],
@@ -90,7 +90,7 @@ describe('a change by somebody else', () => {
     ['a new set', setAdded('mine'), 'set', 'set or map mine added'],
     ['a new element', elementAdded('frontends4'), 'element', 'element number 1 added to frontends4'],
     ['a deleted element', elementGone('lb6-classes'), 'element', 'element number 2 deleted from lb6-classes'],
-  ])('%s is told in words, with who did it', (_, message, kind, text) => {
+  ])('%s is reported in words, with its process', (_, message, kind, text) => {
     const some = notes();
     feed(some, stranger, message, end(1));
     expect(some.take()).toEqual({ kind, changes: [text], process: { pid: 815, name: 'nft' } });
@@ -110,7 +110,7 @@ describe('a change by somebody else', () => {
     expect(some.take()).toBeUndefined();
   });
 
-  test('is told when its transaction is whole, not before', () => {
+  test('is reported when its transaction is complete, not before', () => {
     const some = notes();
     feed(some, stranger, elementGone('frontends4'));
     expect(some.take()).toBeUndefined();
@@ -127,7 +127,7 @@ describe('a change by somebody else', () => {
     });
   });
 
-  test('is told once though both of two sockets that take turns saw it', () => {
+  test('is reported once though two alternating sockets received it', () => {
     const some = notes();
     feed(some, stranger, elementGone('frontends4'), end(1), chainGone('services'), end(2));
     feed(some, stranger, elementGone('frontends4'), end(1), chainGone('services'), end(2));
@@ -146,7 +146,7 @@ describe('a change by somebody else', () => {
   });
 });
 
-describe('our rules, loaded by a child of ours', () => {
+describe('our rules, loaded by a child process', () => {
   const load = [made('switchyard-2'), setAdded('birthmark'), elementAdded('birthmark'), ruleAdded('switchyard', 'x')];
 
   test('are no drift', () => {
@@ -156,7 +156,7 @@ describe('our rules, loaded by a child of ours', () => {
   });
 
   test.each<[string, ReturnType<typeof notice>]>([
-    ['elements of Services, as when somebody restores a saved listing', elementAdded('frontends6')],
+    ['elements of Services, as when a saved listing is restored', elementAdded('frontends6')],
     ['a deletion', tableGone('switchyard')],
   ])('with %s are', (_, more) => {
     const some = notes();

@@ -11,7 +11,7 @@ import { type NetlinkMessage, readAttributes, readText } from '@switchyard/nativ
 import { birthmarkSet, type FamilySuffix } from '../render/names.ts';
 import { NFTA } from '../kernel/netlink/constants.ts';
 
-/** What is to be noted. */
+/** Options of the reader of notices. */
 export interface DriftNotesOptions {
   /** Elements of the other family are left to its own watch; everything else concerns both. */
   readonly suffix: FamilySuffix;
@@ -25,7 +25,7 @@ export interface DriftNotesOptions {
   readonly isBirthmark: (attributes: Uint8Array) => boolean;
 }
 
-/** What each message is about, and in words. */
+/** Kind and description of each notice. */
 const words: ReadonlyMap<number, { readonly kind: DriftKind; readonly text: (name: string) => string }> = new Map([
   [NFT_NOTICE.NEWTABLE, { kind: 'table', text: (name) => `table ${name} made or changed` }],
   [NFT_NOTICE.DELTABLE, { kind: 'table', text: (name) => `table ${name} deleted` }],
@@ -47,7 +47,7 @@ const deletions: ReadonlySet<number> = new Set([
   NFT_NOTICE.DELSETELEM,
 ]);
 
-/** One transaction of somebody else, as far as its notices have come. */
+/** One foreign transaction, as far as its notices were received. */
 interface Transaction {
   readonly tally: DriftTally;
   makesTable: boolean;
@@ -67,7 +67,7 @@ interface Notice {
 }
 
 /**
- * Makes sense of the notices of nftables: what somebody else did to our tables, transaction by transaction.
+ * Reads notices of nftables and reports foreign changes of our tables, transaction by transaction.
  *
  * Our own writes are known by their sockets. A transaction of another process that makes a table with the birthmark of
  * this very build, deletes nothing and holds no element of a Service loads the same rules: that is no drift.
@@ -96,7 +96,7 @@ export class DriftNotes implements NoticeReader {
     this.#report.addLoss();
   }
 
-  /** What whole transactions did since this was asked last; undefined if nothing of ours was touched. */
+  /** Returns the foreign changes of complete transactions since the last call; undefined if there were none. */
   take(): Drift | undefined {
     return this.#report.take();
   }
@@ -115,7 +115,7 @@ export class DriftNotes implements NoticeReader {
     if (text !== undefined) transaction.tally.add(word.kind, `element ${text} ${word.text(name)}`);
   }
 
-  /** A generation ends a transaction and tells who made it. */
+  /** A generation notice ends a transaction and names its process. */
   #close(bytes: Uint8Array, range: ByteRange): void {
     const generation = readGeneration(bytes, range);
     const transaction = this.#open;
@@ -130,7 +130,7 @@ function newTransaction(): Transaction {
   return { tally: new DriftTally(), makesTable: false, hasBirthmark: false, isMoreThanLoad: false };
 }
 
-/** Undefined when it is not about a table of ours. */
+/** Undefined for other tables. */
 function readNotice(
   tables: readonly string[],
   type: number,

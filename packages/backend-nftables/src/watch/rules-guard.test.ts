@@ -3,7 +3,7 @@ import { MessageWriter, type NetlinkSocket } from '@switchyard/native';
 import { expect, test } from 'vitest';
 import { RulesGuard } from './rules-guard.ts';
 
-/** Answers with the error that there is no table, and is out of words when it is told to be. */
+/** Answers that there is no table; a silent one answers nothing. */
 class Socket implements NetlinkSocket {
   readonly portId = 7;
   isOpen = true;

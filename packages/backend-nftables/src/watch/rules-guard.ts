@@ -11,7 +11,7 @@ import { addMarks, deleteForeign, readMark } from '../kernel/netlink/edit-rules.
 import { compareRules, type DumpedClass, marksOf, type MarkedRules } from '../kernel/rule-marks.ts';
 import type { RulesKeeper, WatchedFamily } from '../kernel/transport.ts';
 
-/** Where and for whom rules are watched over. */
+/** Options of the guard. */
 export interface RulesGuardOptions {
   /** As for `NetlinkOptions.netns`. */
   readonly netns?: string | undefined;
@@ -24,8 +24,8 @@ const receiveBuffer = 1 << 20;
 const suffixes: readonly FamilySuffix[] = ['4', '6'];
 
 /**
- * Compares the rules in our table with those that were loaded. Kernels may show rules otherwise than they were sent, so
- * the reference is what the kernel showed right after the load: its marks stand in the table itself, where
+ * Compares the rules in our table with the loaded ones. Kernels may list rules in another form than they were sent, so
+ * the reference is the listing right after the load: its marks are stored in the table itself, where
  * the next process finds them.
  */
 export class RulesGuard implements RulesKeeper, Disposable {
@@ -72,8 +72,8 @@ export class RulesGuard implements RulesKeeper, Disposable {
     if (rules === undefined) return false;
     const marks = new RulesReader(socket).elements(table, ruleMarksSet) ?? [];
     if (marks.length === 0) {
-      // Loaded by a process that ended before it wrote them.
-      logger.info('rules without marks are replaced, for nobody can tell whether they are right', { table });
+      // The loading process ended before it wrote them.
+      logger.info('rules without marks are replaced: their state is unknown', { table });
       return false;
     }
     const verdict = compareRules(rules, new Set(marks.map(({ key }) => readMark(key))));
@@ -89,11 +89,11 @@ export class RulesGuard implements RulesKeeper, Disposable {
       deleteForeign(socket, table, foreign);
     } catch (error) {
       if (!(error instanceof NativeError)) throw error;
-      logger.warn('what somebody added to our table cannot be deleted', { table, count, error });
+      logger.warn('cannot delete foreign objects from our table', { table, count, error });
       return false;
     }
     const { chains, sets } = foreign;
-    logger.info('deleted what somebody added to our table', { table, rules: foreign.rules.length, chains, sets });
+    logger.info('deleted foreign objects from our table', { table, rules: foreign.rules.length, chains, sets });
     return true;
   }
 

@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => site[Symbol.asyncDispose]());
 
-/** One Service of both families behind the near pod, and some that nobody asks. */
+/** One Service of both families behind the near pod, and some without connections. */
 function cluster(more = 20): readonly ClusterEvent[] {
   const { IPv4, IPv6 } = site.near.addresses;
   const others = Array.from({ length: more }, (_, index) => `shop/s${index}`);
@@ -37,7 +37,7 @@ async function answers(family: 'IPv4' | 'IPv6' = 'IPv4'): Promise<string> {
   return (await site.pod.probe({ protocol: 'tcp', address: vip[family], port: 80, timeout: 300 })).status;
 }
 
-/** What must hold on a busy machine; the design page has the figures. */
+/** Limits for a busy machine; the design page has the measurements. */
 const bound = seconds(5);
 
 describe('over netlink', () => {
@@ -106,11 +106,11 @@ describe('over netlink', () => {
     expect(healing.linesFrom(from).filter(({ message }) => message.startsWith('drift:'))).toHaveLength(1);
   });
 
-  test('rules without marks are replaced, which is told as what it is', async () => {
+  test('rules without marks are replaced, and the log says so', async () => {
     const from = healing.lines;
     await healing.heal('flush set inet TABLE rule-marks');
     const told = healing.linesFrom(from).map(({ message }) => message);
-    expect(told).toContain('rules without marks are replaced, for nobody can tell whether they are right');
+    expect(told).toContain('rules without marks are replaced: their state is unknown');
     expect(told).not.toContain('rules are not as they were loaded');
   });
 

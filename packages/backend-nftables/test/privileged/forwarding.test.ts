@@ -4,7 +4,7 @@ import { clusterCidrs, serviceCidrs } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createSite, Kernel, type Site } from './support.ts';
 
-/** One address per kind of frontend and policy; the last digit tells the Service. */
+/** One address per kind of frontend and policy; the last digit is the Service. */
 const addresses: Readonly<
   Record<IpFamily, { readonly cluster: (n: number) => string; readonly outer: (n: number) => string }>
 > = {

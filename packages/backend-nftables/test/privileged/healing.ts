@@ -49,7 +49,7 @@ export class Healing extends HealingRun {
       const { exitCode } = await this.#host.run('nft', ['list', 'set', 'inet', name, 'birthmark'], {});
       if (exitCode === 0) there.push(name);
     }
-    if (there.length !== 1) throw new Error(`expected one table of ours, found ${there.length}`);
+    if (there.length !== 1) throw new Error(`expected one of our tables, found ${there.length}`);
     return there[0] ?? '';
   }
 

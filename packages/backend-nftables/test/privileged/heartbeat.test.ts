@@ -98,7 +98,7 @@ describe('the heartbeat', () => {
   });
 });
 
-test('heartbeats are no drift to either family, and to nobody who keeps them from outside', async () => {
+test('heartbeats are no drift to either family, nor to another process that writes them', async () => {
   await nft('flush', 'ruleset');
   const drifts: unknown[] = [];
   const host: NftablesHost = hostIn(node);

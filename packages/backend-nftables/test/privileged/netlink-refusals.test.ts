@@ -79,7 +79,7 @@ describe('a refusal names the change at fault, and nothing of the transaction st
   test('a map that is not there', async () => {
     await site.nft('add', 'table', 'inet', 'switchyard-2');
     const error = await site.refusal(five('add'), 'switchyard-2');
-    expect(error.message).toContain('ENOENT about frontends4 of table inet switchyard-2: it is not there');
+    expect(error.message).toContain('ENOENT about frontends4 of table inet switchyard-2: it does not exist');
     expect([error.refusal, error.change]).toEqual(['missing', undefined]);
   });
 

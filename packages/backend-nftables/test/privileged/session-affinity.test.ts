@@ -133,7 +133,7 @@ describe.each(ipFamilies)('%s', (family) => {
     await kernel.backend.cleanup(signal);
   });
 
-  test('fact 60: a client keeps its endpoint over all frontends, whatever its port; clients are spread', async () => {
+  test('fact 60: a client keeps its endpoint over all frontends and source ports; clients are spread', async () => {
     await kernel.full(table(family, { endpoints: [1, 2, 3], affinitySeconds: 100 }));
     const first = await everyClient(family);
     expect([...new Set(first)].sort()).toEqual([1, 2, 3]);
@@ -143,7 +143,7 @@ describe.each(ipFamilies)('%s', (family) => {
     expect(await pinCount(family)).toBe(clientCount);
   });
 
-  test('whoever was at an endpoint that goes moves, once; all others stay, then and when one comes', async () => {
+  test('clients of a removed endpoint move, once; all others stay, then and when one is added', async () => {
     await kernel.full(table(family, { endpoints: [1, 2, 3], affinitySeconds: 100 }));
     const before = await everyClient(family);
     expect(await kernel.next(table(family, { endpoints: [1, 3], affinitySeconds: 100 }))).toMatchObject({
@@ -257,7 +257,7 @@ describe.each(ipFamilies)('%s', (family) => {
     await nft('-f', file);
     const [first, second] = [await everyClient(family), await everyClient(family)];
     expect([...new Set([...first, ...second])].sort()).toEqual([1, 2, 3]);
-    expect(second).not.toEqual(first); // nobody was kept
+    expect(second).not.toEqual(first); // no client kept its endpoint
     await nft('flush', 'map', 'inet', 'switchyard', name);
     const kept = await everyClient(family);
     expect(await everyClient(family)).toEqual(kept);

@@ -43,7 +43,7 @@ beforeAll(async () => {
     const { second, later, length } = plans[family];
     const nodad = family === 'IPv6' ? ['nodad'] : [];
     await site.node.run('ip', ['addr', 'add', `${second}/${length}`, 'dev', 'eth0', ...nodad]);
-    // What our rules let pass is refused by the node itself, at once.
+    // The node itself refuses packets that our rules let pass, at once.
     await site.node.run('ip', ['addr', 'add', `${later}/${length}`, 'dev', 'eth0', ...nodad]);
   }
 });

@@ -142,7 +142,7 @@ delete element inet switchyard frontends4 { 10.96.0.9 . tcp . 80 }
     expect(nft.elements('switchyard', 'endpoints4')).toEqual(['0x4 . 0 : 10.244.2.5 . 8080']);
   });
 
-  test('heals what somebody removed or added in its own sets', async () => {
+  test('heals foreign changes of elements in its own sets', async () => {
     const driven = await Driven.open();
     const table = cart(there('10.244.2.1'));
     await driven.full(table);

@@ -64,7 +64,7 @@ test('totals go on while endpoints come and go, when decisions change, and in an
   expect(await countersOf(restarted)).toEqual({ ...total, connections: 2 });
 });
 
-test('a new service does not inherit the refusals of one that is gone', async () => {
+test('a new service does not inherit the refusals of a removed one', async () => {
   const nft = new FakeNft();
   await (await Driven.open(nft)).full(cart({ endpoints: [] }));
   tracePacket(nft, flow('outside', vip));

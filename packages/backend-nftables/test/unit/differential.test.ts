@@ -22,7 +22,7 @@ import { FakeNft } from '../../src/testing/fake-nft.ts';
 import { tracePacket } from '../../src/testing/trace-packet.ts';
 import { Driven } from './support.ts';
 
-/** What a family's addresses look like; few, so that things collide. */
+/** Addresses of a family; few, so that they collide. */
 interface Plan {
   readonly family: IpFamily;
   readonly cluster: (index: number) => string;
@@ -155,7 +155,7 @@ function flowsOf(plan: Plan): ReturnType<typeof flow>[] {
   });
 }
 
-/** Where pods are told by interface, that decides and nothing else; what the node sends comes in nowhere. */
+/** With pods detected by interface, only the interface decides; packets of the node have none. */
 function withInterface(table: ForwardingTable, one: Flow, index: number): Flow {
   const { kind } = table.podDetector;
   if (one.from === 'node' || (kind !== 'interface' && kind !== 'interfacePrefix')) return one;

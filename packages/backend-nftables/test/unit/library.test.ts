@@ -28,7 +28,7 @@ describe('as a library, under names of its own', () => {
     expect(await library.cleanup(signal)).toEqual(['nftables table inet switchyard-other']);
   });
 
-  test('adds what is wanted, and leaves what is not, where it is asked to', async () => {
+  test('adds wanted elements, and keeps stale ones if the request says so', async () => {
     const nft = new FakeNft();
     await using library = await open(nft);
     const texts = (): readonly string[] => nft.elements('switchyard-other', 'frontends4');

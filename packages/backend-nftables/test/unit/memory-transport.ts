@@ -13,7 +13,7 @@ interface Table {
   readonly classes: Map<FamilySuffix, Map<number, string>>;
 }
 
-/** What happens to a transaction: it is taken, refused, taken with the answer lost, or finds that somebody flushed all. */
+/** Fate of a transaction: taken, refused, taken with the answer lost, or all was flushed before. */
 export type Fate = 'taken' | 'refused' | 'lost' | 'flushed';
 
 /** A kernel in memory as netlink shows it, with classes made at run time. Several transports may look at one. */
@@ -51,7 +51,7 @@ export class MemoryKernel {
     };
   }
 
-  /** Somebody else deletes an element. */
+  /** Deletes an element as another process would. */
   lose(id: ElementId): void {
     const { object, key } = splitElementId(id);
     for (const table of this.tables.keys()) this.#object(table, object).delete(key);

@@ -23,7 +23,7 @@ function changesOf(script: string): readonly Change[] {
       flushed = object;
       changes.push({ kind: 'replace', object: object as 'pod-cidrs4', content: [] });
     } else if (object === flushed) {
-      // In another order than the kernel's, so that sorting is ours.
+      // In another order than the kernel's, so that the encoder must sort.
       changes.splice(-1, 1, { kind: 'replace', object: object as 'pod-cidrs4', content: elements.reverse() });
     } else {
       for (const element of elements) changes.push(elementChange(verb === 'add' ? 'add' : 'delete', object, element));
@@ -37,7 +37,7 @@ function elementChange(kind: 'add' | 'delete', object: string, element: string):
   return kind === 'add' ? { kind, id: `${object} ${key}`, data } : { kind, id: `${object} ${key}` };
 }
 
-/** What differs without a difference: numbers of messages and of list members, the order of attributes, and ids of sets. */
+/** Drops differences without a meaning: numbers of messages and of list members, the order of attributes, ids of sets. */
 function essence(bytes: Uint8Array): unknown {
   return [...readMessages(bytes)].map(({ type, flags, start, end }) => ({
     type,
@@ -82,7 +82,7 @@ const clusterIp = (number: number): Change => ({
 });
 
 describe('a batch', () => {
-  test('asks for an answer to its last message, and to no other', () => {
+  test('requests an answer to its last message only', () => {
     const encoder = new BatchEncoder();
     const changes: readonly Change[] = [clusterIp(1), { kind: 'delete', id: 'cluster-ips4 10.0.0.2' }, clusterIp(3)];
     const { bytes, messages } = encoder.changes({ table: 'switchyard', changes });

@@ -43,7 +43,7 @@ interface Step {
   readonly table: ForwardingTable;
   /** Which transactions of this step are refused, in turn. */
   readonly refused: readonly boolean[];
-  /** What the kernel will not take as long as this step lasts. */
+  /** Changes that the kernel refuses during this step. */
   readonly poison: string | undefined;
   readonly isRestart: boolean;
 }
@@ -65,7 +65,7 @@ async function takeStep(driven: Driven, { table: wanted, refused, poison, isRest
   if (refused.length === 0 && poison === undefined) expect(outcome.status).toBe('applied');
 }
 
-test('whatever the kernel refuses on the way, it holds exactly the last table in the end, and never surprises', async () => {
+test('after any refusals, the kernel holds exactly the last table, and never surprises', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 8 }), table, async (steps, last) => {
       const nft = new FakeNft();

@@ -44,7 +44,7 @@ const table: fc.Arbitrary<ForwardingTable> = fc
 interface Step {
   readonly table: ForwardingTable;
   readonly fates: readonly Fate[];
-  /** What somebody else does before this step; `restart` is another process. */
+  /** Event before this step: a foreign change, or a `restart` in another process. */
   readonly event: 'nothing' | 'restart' | 'flush' | 'lose';
   readonly which: number;
 }
@@ -84,7 +84,7 @@ class Driven {
   }
 }
 
-test('a table that is deleted while all is written is nobody’s fault: the apply has failed, and the next one heals', async () => {
+test('a table deleted during a full write fails the apply without blaming a service, and the next apply heals', async () => {
   const driven = new Driven(new MemoryKernel());
   const wanted = situation({ a: { endpoints: pods }, b: { endpoints: pods, clusterIps: ['10.96.0.9'] } });
   driven.kernel.fates = ['flushed'];
@@ -128,7 +128,7 @@ test('sources that were allowed before a restart go with those that take their p
   ]);
 });
 
-test('whatever is refused, lost or done by others, the kernel holds exactly the last table in the end', async () => {
+test('after refusals, losses and foreign changes, the kernel holds exactly the last table', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 8 }), table, async (steps, last) => {
       const kernel = new MemoryKernel();

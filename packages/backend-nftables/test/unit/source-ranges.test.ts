@@ -12,7 +12,7 @@ const cart = (spec: SituationSpec): ForwardingTable =>
   );
 const ranges = (...sourceRanges: readonly string[]): ForwardingTable => cart({ sourceRanges });
 
-/** What the kernel's set of allowed sources holds for the load-balancer IP. */
+/** Allowed sources of the load-balancer IP in the kernel. */
 const allowed = (driven: Driven): readonly string[] =>
   driven.nft.elements('switchyard', 'fw-allow4').map((key) => key.replace(`${vip} . tcp . 80 . `, ''));
 
@@ -65,7 +65,7 @@ test('a process with no memory reads them back and writes nothing', async () => 
   expect(await (await Driven.open(nft)).full(table)).toEqual({ status: 'applied', writes: 0 });
 });
 
-test('what somebody let in is taken back', async () => {
+test('a foreign allowed source is removed', async () => {
   const driven = await Driven.open();
   const table = ranges('10.0.0.0/8');
   await driven.full(table);

@@ -16,7 +16,7 @@ import {
   updateElement,
 } from './expressions.ts';
 
-/** How many places a class picks from, and how long a client keeps the endpoint it was given. */
+/** Number of places that a class picks from, and the time for which a client keeps its endpoint. */
 export interface AffinityClass {
   readonly slots: number;
   readonly timeoutSeconds: number;
@@ -27,8 +27,8 @@ export interface AffinityClass {
  * The rules of an affinity class. They come here with the endpoint set in `meta priority`. A *pin* is an element of
  * `affinity4`: client and set, leading to the number of an endpoint in that set.
  *
- * 1. A pin whose endpoint is still there: it lives longer, and off goes the packet.
- * 2. Else the pin, if there is one, leads to an endpoint that is gone: delete it, for `update` does not change data.
+ * 1. A pin with an existing endpoint: renew the pin and send the packet.
+ * 2. Else the pin, if there is one, leads to a removed endpoint: delete it, because `update` does not change data.
  * 3. Pick, pin, and look the pin up again: another packet of this client may have been first.
  * 4. The same with place 0, which is there while any is: a commit may just have removed the place that was picked.
  * 5. and 6. The same without a pin: the map is full.
@@ -88,7 +88,7 @@ class AffinityRule {
     this.#port = this.#endpoint + addressLength;
   }
 
-  /** Brings the set back to `meta priority`, whatever a rule before this one left there, then loads client and set. */
+  /** Restores the set in `meta priority`, which an earlier rule may have overwritten, then loads client and set. */
   start(writer: MessageWriter): void {
     loadPriority(writer, this.#client);
     keepBits(writer, this.#client, idMask);

@@ -4,12 +4,12 @@
 export const NLMSGERR = { MSG: 1, OFFS: 2 } as const;
 /** Messages around a transaction. */
 export const BATCH = { BEGIN: 0x10, END: 0x11 } as const;
-/** The part of netfilter that this is about: NFNL_SUBSYS_NFTABLES. */
+/** NFNL_SUBSYS_NFTABLES. */
 export const subsystem = 10;
 /** NFPROTO_INET: the family of our tables. */
 export const familyInet = 1;
 
-/** Requests of nftables: the subsystem in the high byte. What it tells of changes: `NFT_NOTICE`. */
+/** Requests of nftables: the subsystem in the high byte. For its notices of changes see `NFT_NOTICE`. */
 export const NFT_MSG = {
   NEWTABLE: 0xa00,
   GETTABLE: 0xa01,

@@ -22,7 +22,7 @@ export interface RawElement {
   chain: string;
 }
 
-/** Takes dumps apart. One object for all elements: it is filled again for each, and valid inside `visit` only. */
+/** Parses dumps. All elements share one object, which is refilled for each and valid inside `visit` only. */
 export class ElementReader {
   readonly #outer = new AttributeCursor();
   readonly #list = new AttributeCursor();
@@ -174,7 +174,7 @@ function partText(bytes: Uint8Array, part: Part, isIpv6: boolean, { at, end }: P
   }
 }
 
-/** The CIDR from its first to its last address; where no CIDR has these somebody else wrote it: `first-last`. */
+/** The CIDR from its first to its last address; `first-last` for a range of another process that is no CIDR. */
 function cidrText(bytes: Uint8Array, { at, end }: Place, isIpv6: boolean): string {
   const textOf = isIpv6 ? ipv6Text : ipv4Text;
   const size = isIpv6 ? 16 : 4;

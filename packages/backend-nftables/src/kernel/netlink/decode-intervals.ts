@@ -15,12 +15,12 @@ export function boundaryOf(bytes: Uint8Array, { key, keyLength, flags }: Readonl
   return { address, isEnd: (flags & NFT_SET_ELEM_INTERVAL_END) !== 0 };
 }
 
-/** What a set's intervals are of; names of interfaces are 16 bytes, padded with zeros. */
+/** Type of a set's keys; names of interfaces are 16 bytes, padded with zeros. */
 export type IntervalForm = 'ipv4' | 'ipv6' | 'interface';
 
 /**
  * The intervals between boundaries as `render-settings.ts` writes them, sorted by their text: CIDRs, or names of
- * interfaces in quotes. What is neither, and so not ours, looks as nft's JSON has it.
+ * interfaces in quotes. Other ranges, which another process added, have the form of nft's JSON.
  */
 export function intervalTexts(boundaries: readonly ReadBoundary[], form: IntervalForm): readonly string[] {
   const bits = form === 'ipv4' ? 32 : 128;

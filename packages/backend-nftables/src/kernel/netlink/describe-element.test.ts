@@ -23,7 +23,7 @@ test('the name of an interface ends at its first zero', () => {
   expect(describeElement('pod-interfaces4', bytes)).toBe('cni0');
 });
 
-/** What the kernel tells of an element is what it was told. */
+/** Notices of the kernel have the attributes of the request. */
 function attributesOf(change: Change): Uint8Array {
   const { bytes } = new BatchEncoder().changes({ table: 'switchyard', changes: [change] });
   const message = [...readMessages(bytes)].find(({ type }) => type === NFT_MSG.NEWSETELEM);

@@ -48,7 +48,7 @@ function interfaceText(bytes: Uint8Array, { key, keyLength }: Readonly<RawElemen
     .replace(/\0.*$/s, '');
 }
 
-/** A stranger may have written what does not fit our objects' shape. */
+/** Another process may have written an element of another shape. */
 function serviceText(set: string, bytes: Uint8Array, raw: Readonly<RawElement>): string {
   try {
     const { id } = elementOf(bytes, { ...raw, dataLength: 0 }, keyOnly(set));
@@ -59,7 +59,7 @@ function serviceText(set: string, bytes: Uint8Array, raw: Readonly<RawElement>):
   }
 }
 
-/** A deletion need not tell the data. */
+/** Notices of deletions may lack the data. */
 function keyOnly(set: string): ReturnType<typeof objectLayout> {
   const layout = objectLayout(set);
   return { ...layout, data: { ...layout.data, length: 0 } };

@@ -35,7 +35,7 @@ export interface DumpedElement {
   readonly data: Uint8Array;
 }
 
-/** Everything of a table but the elements of its maps and sets. */
+/** A table without the elements of its maps and sets. */
 export interface TableDump {
   /** `NFT_TABLE_F_...`: a dormant table does nothing. */
   readonly flags: number;
@@ -44,7 +44,7 @@ export interface TableDump {
   readonly rules: readonly DumpedRule[];
 }
 
-/** What of a chain its mark covers: no counters, no number of uses, no handle. */
+/** Chain attributes included in its mark: no counters, no number of uses, no handle. */
 const chainSettings: ReadonlySet<number> = new Set([
   NFTA.CHAIN.HOOK,
   NFTA.CHAIN.POLICY,
@@ -64,8 +64,8 @@ const { ENOENT } = constants.errno;
 const maxReads = 100;
 
 /**
- * Reads rules of `inet` tables over a socket that nobody else uses meanwhile. Methods throw `HostError`; then answers may
- * be left in the socket, which is of no further use.
+ * Reads rules of `inet` tables over a socket that it does not share. Methods throw `HostError`; then answers may
+ * be left in the socket, and the caller must close it.
  */
 export class RulesReader {
   readonly #asker: NetlinkAsker;
@@ -167,7 +167,7 @@ interface Range {
   readonly end: number;
 }
 
-/** Undefined for what belongs to another table, and for the unnamed sets within rules: nobody can change them. */
+/** Undefined for objects of other tables, and for the unnamed sets within rules, which cannot be changed. */
 function readNamed(bytes: Uint8Array, range: Range, what: Named): DumpedObject | undefined {
   let name = '';
   let flags = 0;

@@ -26,9 +26,9 @@ export function addMarks(
   });
 }
 
-/** Deletes what is not ours from our table, in one transaction: rules, then chains, then sets. Throws `NativeError`. */
+/** Deletes foreign objects from our table in one transaction: rules, then chains, then sets. Throws `NativeError`. */
 export function deleteForeign(socket: NetlinkSocket, table: string, foreign: ForeignObjects): void {
-  const attempt = `cannot delete what somebody added to table inet ${table}`;
+  const attempt = `cannot delete foreign objects from table inet ${table}`;
   transact(socket, { attempt, table }, (target) => {
     for (const { chain, handle } of foreign.rules) deleteRules(target, chain, handle);
     for (const name of foreign.chains) deleteChain(target, name);
@@ -41,7 +41,7 @@ export function deleteForeign(socket: NetlinkSocket, table: string, foreign: For
   });
 }
 
-/** The mark in a key as the kernel tells it. */
+/** Returns the mark in a key that the kernel reported. */
 export function readMark(key: Uint8Array): RuleMark {
   return Buffer.from(key.subarray(key.length - markBytes)).toString('hex');
 }

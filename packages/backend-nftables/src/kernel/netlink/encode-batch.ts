@@ -22,11 +22,11 @@ export interface SentMessage {
 /** A transaction ready to be sent. `bytes` is valid until the next one is encoded. */
 export interface EncodedBatch {
   readonly bytes: Uint8Array;
-  /** In order, without begin and end. The last one asks for an answer, which is the proof that all went well. */
+  /** In order, without begin and end. The last one has NLM_F_ACK; its acknowledgement proves the commit. */
   readonly messages: readonly SentMessage[];
 }
 
-/** Where the messages of a batch are written; for those who write messages of their own kind. */
+/** A batch under construction, for functions that write its messages. */
 export interface BatchTarget {
   readonly writer: MessageWriter;
   readonly table: string;

@@ -29,9 +29,9 @@ function rulesOf({ chain, suffix }: ClassChange): readonly WriteRule[] {
 }
 
 /**
- * What skeleton.ts has for the preloaded classes, in the kernel's own words: nft cannot add such a rule to a loaded
- * table, because it evaluates the stored types again and finds a conflict. The protocol match, which only nft asks
- * for, is left out: whoever comes here matched a port before. Slot 0, for a packet whose slot has just gone, is
+ * Rules as skeleton.ts has them for the preloaded classes, as expressions: nft cannot add such a rule to a loaded
+ * table, because it evaluates the stored types again and finds a conflict. The protocol match, which only nft requires,
+ * is left out: earlier rules matched a port. Slot 0, for a packet whose slot was just removed, is
  * left to the class of one slot, because each rule that looks up `endpoints4` makes writes to it slower.
  */
 function loadBalancingRules(slots: number, suffix: FamilySuffix): readonly WriteRule[] {

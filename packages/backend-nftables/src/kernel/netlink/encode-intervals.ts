@@ -6,7 +6,7 @@ import type { BatchTarget } from './encode-batch.ts';
 import { addElements, clearElements, writeElement, writeKey } from './write-objects.ts';
 
 /**
- * What nft writes to the last element of an interval that has no end, because it reaches the highest address. The
+ * User data that nft writes to the last element of an interval without an end, which reaches the highest address. The
  * kernel only stores it; nft needs it to print the set.
  */
 const openIntervalUserdata = Uint8Array.of(1, 4, 1, 0, 0, 0);

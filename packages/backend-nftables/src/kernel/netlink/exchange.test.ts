@@ -56,7 +56,7 @@ describe('a batch', () => {
     expect(exchange.batch(encode())).toBeUndefined();
   });
 
-  test('is refused as soon as anything in it is, whatever else is acknowledged', () => {
+  test('is refused as soon as one message is, even if others are acknowledged', () => {
     const refused = answer({ type: NLMSG.ERROR, sequence: 2, errno: EEXIST });
     const second = answer({ type: NLMSG.ERROR, sequence: 3, errno: ENOENT });
     using exchange = new Exchange(() => scripted(ok, refused, second, ok));
@@ -67,7 +67,7 @@ describe('a batch', () => {
     const sockets = [scripted(answer({ type: NLMSG.ERROR, sequence: 1 })), scripted(ok)];
     let next = 0;
     using exchange = new Exchange(() => sockets[next++]!);
-    expect(() => exchange.batch(encode())).toThrow('cannot tell whether the kernel took');
+    expect(() => exchange.batch(encode())).toThrow('unknown whether the kernel took');
     expect(sockets[0]!.isClosed).toBe(true);
     expect(exchange.batch(encode())).toBeUndefined();
   });
@@ -120,7 +120,7 @@ describe('a dump', () => {
   test.each<[string, readonly Uint8Array[], string]>([
     ['is all that comes before its end', [part(1), part(1), done(1)], '0: 1 1'],
     ['does not see what belongs to others', [part(9), part(1), done(9), done(1)], '0: 1'],
-    ['that somebody disturbed is read again', [part(1), part(1, NLM_F.DUMP_INTR), done(1), part(2), done(2)], '0: 2'],
+    ['that was interrupted is read again', [part(1), part(1, NLM_F.DUMP_INTR), done(1), part(2), done(2)], '0: 2'],
     ['that was disturbed at its end is read again', [part(1), done(1, NLM_F.DUMP_INTR), part(2), done(2)], '0: 2'],
     ['of what is not there is an errno', [answer({ type: NLMSG.ERROR, sequence: 1, errno: ENOENT })], `${ENOENT}: `],
     [
@@ -134,7 +134,7 @@ describe('a dump', () => {
 
   test('that is always disturbed ends after ten attempts', async () => {
     const answers = Array.from({ length: 20 }, (_, index) => done(index + 1, NLM_F.DUMP_INTR));
-    await expect(read(answers)).rejects.toThrow('changed by somebody during each of 10 attempts');
+    await expect(read(answers)).rejects.toThrow('it changed during each of 10 attempts');
   });
 
   test('that breaks off is an error', async () => {
@@ -163,13 +163,20 @@ describe('a refusal names', () => {
     expect(error.refusal).toBe('exists');
     expect(error.message).toBe(
       `cannot write: the kernel answered EEXIST when it was to add 10.96.0.${index + 1} . tcp . 80 : 0x1 to frontends4: ` +
-        'something else is there already; nothing of it took effect',
+        'it conflicts with an existing one; nothing of it took effect',
     );
   });
 
   test.each([
     ['the table', ENOENT, 20, undefined, 'ENOENT about table inet switchyard: there is no such table', 'missing'],
-    ['the map', ENOENT, 36, undefined, 'ENOENT about frontends4 of table inet switchyard: it is not there', 'missing'],
+    [
+      'the map',
+      ENOENT,
+      36,
+      undefined,
+      'ENOENT about frontends4 of table inet switchyard: it does not exist',
+      'missing',
+    ],
     [
       'the map, without an offset',
       ENFILE,
@@ -184,7 +191,7 @@ describe('a refusal names', () => {
       ELOOP,
       undefined,
       'loop detected',
-      'ELOOP about frontends4 of table inet switchyard: this is unexpected; its words: loop detected',
+      'ELOOP about frontends4 of table inet switchyard: this is unexpected; kernel message: loop detected',
       'other',
     ],
   ] as const)('%s', (_, errno, offset, text, words, refusal) => {

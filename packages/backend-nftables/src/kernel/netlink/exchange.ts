@@ -24,7 +24,7 @@ import { type Change, splitElementId } from '../../render/elements.ts';
 const bufferSize = 1 << 16;
 /** Datagrams of a dump between two turns of the event loop: about a millisecond of work. */
 const datagramsPerTurn = 4;
-/** How often a dump is begun anew because others wrote meanwhile. */
+/** Attempts at a dump before it fails because the table changes. */
 const dumpAttempts = 10;
 
 /** Visits the messages of a dump; called between turns of the event loop. */
@@ -35,7 +35,7 @@ export interface Dump {
   /** Makes a new request, with a number of its own. */
   makeRequest(): Sent;
   readonly visit: VisitMessage;
-  /** Forgets what was visited: called before each attempt. */
+  /** Discards the visited messages; called before each attempt. */
   restart(): void;
 }
 
@@ -49,7 +49,7 @@ export class Exchange implements Disposable {
   #socket: NetlinkSocket | undefined;
   #isClosed = false;
 
-  /** `open` throws where there is no socket to be had, and so does the constructor. */
+  /** The constructor calls `open` and throws its error. */
   constructor(open: () => NetlinkSocket) {
     this.#open = open;
     this.#socket = open();
@@ -90,7 +90,7 @@ export class Exchange implements Disposable {
     });
   }
 
-  /** Reads a whole dump. Returns an errno, or 0. It begins anew when somebody wrote meanwhile. */
+  /** Reads a whole dump. Returns an errno, or 0. Starts again when the table changed during the dump. */
   async dump(dump: Dump, signal: AbortSignal): Promise<number> {
     for (let attempt = 0; attempt < dumpAttempts; attempt++) {
       dump.restart();
@@ -103,7 +103,7 @@ export class Exchange implements Disposable {
     }
     throw new HostError(
       'nftables.dump',
-      `cannot read our own nft table: it was changed by somebody during each of ${dumpAttempts} attempts; will be tried again`,
+      `cannot read our own nft table: it changed during each of ${dumpAttempts} attempts; will be tried again`,
     );
   }
 
@@ -185,16 +185,16 @@ export function isTooLarge(error: unknown): error is NativeError {
 function noAnswer(): HostError {
   return new HostError(
     'nftables.noAnswer',
-    'cannot tell whether the kernel took a request to nftables: it did not answer; what is there will be read back',
+    'unknown whether the kernel took a request to nftables: it did not answer; the table will be read back',
   );
 }
 
-/** What the kernel says about one message: it took it, or why not. */
+/** Answer of the kernel to one message: an acknowledgement or a refusal. */
 export interface KernelAnswer {
   /** Positive; 0: taken. */
   readonly errno: number;
   readonly sequence: number;
-  /** Where in that message the attribute at fault begins, where the kernel tells. */
+  /** Offset of the attribute at fault in that message; undefined when the kernel does not name one. */
   readonly offset: number | undefined;
   /** The kernel's own words, which are rare. */
   readonly text: string | undefined;
@@ -205,7 +205,7 @@ export function readAnswer(bytes: Uint8Array, { start, end, flags, sequence }: N
   const errno = readErrno(bytes, start);
   let offset: number | undefined;
   let text: string | undefined;
-  // The request's header follows, and not its content: the socket asked for that.
+  // The request's header follows without its content: the socket has NETLINK_CAP_ACK.
   const attributes = start + 4 + messageHeaderLength;
   if ((flags & NLM_F.ACK_TLVS) !== 0 && attributes <= end) {
     for (const attribute of readAttributes(bytes, attributes, end)) {
@@ -216,7 +216,7 @@ export function readAnswer(bytes: Uint8Array, { start, end, flags, sequence }: N
   return { errno, sequence, offset, text };
 }
 
-/** What a batch was made of. */
+/** A batch, and the changes it was encoded from. */
 export interface Attempted {
   readonly attempt: string;
   readonly table: string;
@@ -232,7 +232,7 @@ export function explainRefusal(answer: KernelAnswer, attempted: Attempted): NftE
   const fault = message === undefined ? undefined : findFault(answer, message, batch.bytes);
   const change = fault?.kind === 'element' ? changes[fault.change] : undefined;
   const what = faultText(fault, change, table);
-  const said = answer.text === undefined ? '' : `; its words: ${answer.text}`;
+  const said = answer.text === undefined ? '' : `; kernel message: ${answer.text}`;
   return new NftError(
     `${attempt}: the kernel answered ${errnoName(answer.errno)}${what}: ${meaningOf(answer.errno, fault)}${said}; ` +
       'nothing of it took effect',
@@ -240,7 +240,7 @@ export function explainRefusal(answer: KernelAnswer, attempted: Attempted): NftE
   );
 }
 
-/** What the kernel pointed at. */
+/** The object or element at fault. */
 type Fault =
   | { readonly kind: 'element'; readonly change: number; readonly object: string | undefined }
   | { readonly kind: 'object'; readonly object: string | undefined }
@@ -311,14 +311,14 @@ function refusalOf(errno: number): NftRefusal {
 const meanings: Readonly<Record<string, string>> = {
   EPERM: 'it is not allowed; run as root or with CAP_NET_ADMIN',
   EACCES: 'it is not allowed; run as root or with CAP_NET_ADMIN',
-  EEXIST: 'something else is there already',
-  ENOENT: 'it is not there',
+  EEXIST: 'it conflicts with an existing one',
+  ENOENT: 'it does not exist',
   ENFILE: 'it is full; make it larger',
   ENOSPC: 'it is full; make it larger',
   ENOMEM: 'the kernel has no memory for it',
-  EINVAL: 'it does not fit what is there; perhaps another build made the table',
+  EINVAL: 'it does not fit the existing objects; another build may have made the table',
   EBUSY: 'it is in use',
-  EMLINK: 'chains would lead into each other',
+  EMLINK: 'the chains would form a loop',
 };
 
 function meaningOf(errno: number, fault: Fault | undefined): string {

@@ -17,7 +17,7 @@ export function encodeHeartbeat(target: BatchTarget, suffix: FamilySuffix, now: 
   );
 }
 
-/** How long ago each element of a message was written. `start` is behind its netfilter header. */
+/** Returns the age of each element of a message. `start` is behind its netfilter header. */
 export function heartbeatAges(bytes: Uint8Array, start: number, end: number): readonly Millis[] {
   const ages: Millis[] = [];
   for (const outer of readAttributes(bytes, start, end)) {

@@ -47,7 +47,7 @@ const sendBuffer = 1 << 25;
 const receiveBuffer = 1 << 20;
 const netfilterHeaderLength = 4;
 
-/** What the transport needs of the machine. */
+/** Options of the transport. */
 export interface NetlinkTransportOptions {
   /** Path of the network namespace to be programmed; default: the process's own. */
   readonly netns?: string | undefined;
@@ -70,8 +70,8 @@ class NetlinkTransport implements NftTransport {
   readonly #encoder = new BatchEncoder();
   readonly #reader = new ElementReader();
   /**
-   * Ends with the dump in flight: nothing else may be asked on the socket before. Whoever waited for it must look
-   * again, and then act without waiting for anything.
+   * Ends with the dump in flight: the socket must carry no other request before. A caller that awaited it must check
+   * again, and then act without another await.
    */
   #dumping: Promise<void> | undefined;
 
@@ -247,7 +247,7 @@ class NetlinkTransport implements NftTransport {
     }
   }
 
-  /** Reads a map or set; false when it is not there. `items` is what `visit` fills: it is emptied for a new attempt. */
+  /** Reads a map or set; false when it does not exist. `visit` fills `items`, which is emptied before each attempt. */
   async #elements(read: ElementsToRead, signal: AbortSignal): Promise<boolean> {
     const { table, name, items, visit } = read;
     const visitMessage = (bytes: Uint8Array, { start, end }: NetlinkMessage): void => {
@@ -276,7 +276,7 @@ class NetlinkTransport implements NftTransport {
     }
   }
 
-  /** What is not there is an answer; everything else is an error. */
+  /** Returns for a missing object; throws for any other refusal. */
   #absent(attempt: string, errno: number): undefined {
     const error = refusedRead(attempt, errno);
     if (error.refusal !== 'missing') throw error;
@@ -296,7 +296,7 @@ function newChains(changes: readonly Change[]): readonly string[] {
 type WriteBatch = (target: BatchTarget) => void;
 type WrittenHeartbeat = Parameters<NftTransport['writeHeartbeat']>[0];
 
-/** What a dump fills: emptied before each attempt. */
+/** Result of a dump, emptied before each attempt. */
 interface Filled {
   readonly items: unknown[];
 }

@@ -3,21 +3,21 @@ import { NFT_MSG, NFT_SET, NFTA } from './constants.ts';
 import type { ListedObject } from '../transport.ts';
 import type { BatchEncoder, Sent } from './encode-batch.ts';
 
-/** Asks whether there is a table. */
+/** Encodes a request for a table. */
 export function requestTable(encoder: BatchEncoder, table: string): Sent {
   return encoder.request({ type: NFT_MSG.GETTABLE, flags: NLM_F.REQUEST }, (writer) =>
     writer.attributeText(NFTA.TABLE.NAME, table),
   );
 }
 
-/** Asks for every map and set of a table. */
+/** Encodes a request for all maps and sets of a table. */
 export function requestSets(encoder: BatchEncoder, table: string): Sent {
   return encoder.request({ type: NFT_MSG.GETSET, flags: NLM_F.REQUEST | NLM_F.DUMP }, (writer) =>
     writer.attributeText(NFTA.SET.TABLE, table),
   );
 }
 
-/** Asks for every element of a map or set. */
+/** Encodes a request for all elements of a map or set. */
 export function requestElements(encoder: BatchEncoder, table: string, name: string): Sent {
   return encoder.request({ type: NFT_MSG.GETSETELEM, flags: NLM_F.REQUEST | NLM_F.DUMP }, (writer) => {
     writer.attributeText(NFTA.ELEM_LIST.TABLE, table);
