@@ -33,7 +33,7 @@ import type {
 } from '../transport.ts';
 import { NFT_MSG, NFTA } from './constants.ts';
 import { ElementReader, elementOf, keyOf, packetsOf, type RawElement } from './decode-elements.ts';
-import { boundaryOf, intervalTexts, type ReadBoundary } from './decode-intervals.ts';
+import { boundaryOf, intervalTexts } from './decode-intervals.ts';
 import { BatchEncoder, type BatchTarget, type EncodedBatch, type Sent } from './encode-batch.ts';
 import { writeTable } from './encode-table.ts';
 import { type Dump, Exchange, explainRefusal, isTooLarge, refusedRead } from './exchange.ts';
@@ -112,52 +112,39 @@ class NetlinkTransport implements NftTransport {
     while (this.#dumping !== undefined) await this.#dumping;
     const errno = this.#exchange.request(requestTable(this.#encoder, table), () => undefined);
     if (errno !== 0) return this.#absent(`cannot look for table inet ${table}`, errno);
-    const birthmarks: number[] = [];
-    const visit = (bytes: Uint8Array, raw: RawElement): void => {
-      birthmarks.push(raw.keyLength === 4 ? readUint32(bytes, raw.key) : Number.NaN);
-    };
-    const isThere = await this.#elements({ table, name: birthmarkSet, items: birthmarks, visit }, signal);
-    return { birthmarks: isThere ? birthmarks : undefined };
+    const read = (bytes: Uint8Array, raw: RawElement): number =>
+      raw.keyLength === 4 ? readUint32(bytes, raw.key) : Number.NaN;
+    return { birthmarks: await this.#elements(table, birthmarkSet, read, signal) };
   }
 
   async readElements(
     { table, object, suffix }: KernelObject<ElementObject>,
     signal: AbortSignal,
   ): Promise<readonly Element[] | undefined> {
-    const name = `${object}${suffix}`;
-    const layout = objectLayout(name);
-    const items: Element[] = [];
-    const visit = (bytes: Uint8Array, raw: RawElement): void => {
-      items.push(elementOf(bytes, raw, layout));
-    };
-    return (await this.#elements({ table, name, items, visit }, signal)) ? items : undefined;
+    const layout = objectLayout(`${object}${suffix}`);
+    return this.#elements(table, layout.name, (bytes, raw) => elementOf(bytes, raw, layout), signal);
   }
 
   async readCounters(
     { table, object, suffix }: KernelObject<CountedObject | DropSet>,
     signal: AbortSignal,
   ): Promise<ReadonlyMap<string, number> | undefined> {
-    const name = `${object}${suffix}`;
-    const layout = objectLayout(name);
-    const items: (readonly [string, number])[] = [];
-    const visit = (bytes: Uint8Array, raw: RawElement): void => {
+    const layout = objectLayout(`${object}${suffix}`);
+    const read = (bytes: Uint8Array, raw: RawElement): readonly [string, number] | undefined => {
       const packets = packetsOf(bytes, raw) ?? 0;
-      if (packets > 0) items.push([keyOf(bytes, raw, layout), packets]);
+      return packets > 0 ? [keyOf(bytes, raw, layout), packets] : undefined;
     };
-    return (await this.#elements({ table, name, items, visit }, signal)) ? new Map(items) : undefined;
+    const items = await this.#elements(table, layout.name, read, signal);
+    return items && new Map(items);
   }
 
   async readIntervals(
     { table, object, suffix }: KernelObject<IntervalObject>,
     signal: AbortSignal,
   ): Promise<readonly string[] | undefined> {
-    const items: ReadBoundary[] = [];
-    const visit = (bytes: Uint8Array, raw: RawElement): void => {
-      items.push(boundaryOf(bytes, raw));
-    };
-    const isThere = await this.#elements({ table, name: `${object}${suffix}`, items, visit }, signal);
+    const items = await this.#elements(table, `${object}${suffix}`, boundaryOf, signal);
     const addresses = suffix === '4' ? 'ipv4' : 'ipv6';
-    return isThere ? intervalTexts(items, intervalKind(object) === 'interface' ? 'interface' : addresses) : undefined;
+    return items && intervalTexts(items, intervalKind(object) === 'interface' ? 'interface' : addresses);
   }
 
   async writeHeartbeat({ table, suffix, now }: WrittenHeartbeat, signal: AbortSignal): Promise<void> {
@@ -178,12 +165,11 @@ class NetlinkTransport implements NftTransport {
   }
 
   async readClasses(table: TableName, suffix: FamilySuffix, signal: AbortSignal): Promise<ReadonlyMap<number, string>> {
-    const items: [number, string][] = [];
-    const visit = (bytes: Uint8Array, raw: RawElement): void => {
-      items.push([handleClass(readUint32(bytes, raw.key)), raw.chain]);
-    };
-    await this.#elements({ table, name: `lb${suffix}-classes`, items, visit }, signal);
-    return new Map(items);
+    const read = (bytes: Uint8Array, raw: RawElement): readonly [number, string] => [
+      handleClass(readUint32(bytes, raw.key)),
+      raw.chain,
+    ];
+    return new Map(await this.#elements(table, `lb${suffix}-classes`, read, signal));
   }
 
   async listObjects(table: string, signal: AbortSignal): Promise<readonly ListedObject[]> {
@@ -197,12 +183,8 @@ class NetlinkTransport implements NftTransport {
     if (errno !== 0) throw refusedRead(`cannot list table inet ${table}`, errno);
     const listed: ListedObject[] = [];
     for (const { kind, name } of found) {
-      const items: true[] = [];
-      const count = (): void => {
-        items[0] = true;
-      };
-      await this.#elements({ table, name, items, visit: count }, signal);
-      listed.push({ kind, name, isEmpty: items.length === 0 });
+      const elements = await this.#elements(table, name, () => true, signal);
+      listed.push({ kind, name, isEmpty: (elements ?? []).length === 0 });
     }
     return listed;
   }
@@ -247,17 +229,23 @@ class NetlinkTransport implements NftTransport {
     }
   }
 
-  /** Reads a map or set; false when it does not exist. `visit` fills `items`, which is emptied before each attempt. */
-  async #elements(read: ElementsToRead, signal: AbortSignal): Promise<boolean> {
-    const { table, name, items, visit } = read;
-    const visitMessage = (bytes: Uint8Array, { start, end }: NetlinkMessage): void => {
-      this.#reader.read(bytes, start + netfilterHeaderLength, end, (raw) => visit(bytes, raw));
+  /** Returns the defined results of `read` for the elements of a map or set; undefined when it does not exist. */
+  async #elements<T>(
+    table: string,
+    name: string,
+    read: (bytes: Uint8Array, raw: RawElement) => T | undefined,
+    signal: AbortSignal,
+  ): Promise<readonly T[] | undefined> {
+    const items: T[] = [];
+    const visit = (bytes: Uint8Array, { start, end }: NetlinkMessage): void => {
+      this.#reader.read(bytes, start + netfilterHeaderLength, end, (raw) => {
+        const item = read(bytes, raw);
+        if (item !== undefined) items.push(item);
+      });
     };
     const makeRequest = (): Sent => requestElements(this.#encoder, table, name);
-    const errno = await this.#dump({ makeRequest, visit: visitMessage, items }, signal);
-    if (errno === 0) return true;
-    this.#absent(`cannot list ${name} of table inet ${table}`, errno);
-    return false;
+    const errno = await this.#dump({ makeRequest, visit, items }, signal);
+    return errno === 0 ? items : this.#absent(`cannot list ${name} of table inet ${table}`, errno);
   }
 
   async #dump({ makeRequest, visit, items }: DumpInto, signal: AbortSignal): Promise<number> {
@@ -296,15 +284,7 @@ function newChains(changes: readonly Change[]): readonly string[] {
 type WriteBatch = (target: BatchTarget) => void;
 type WrittenHeartbeat = Parameters<NftTransport['writeHeartbeat']>[0];
 
-/** Result of a dump, emptied before each attempt. */
-interface Filled {
+interface DumpInto extends Pick<Dump, 'makeRequest' | 'visit'> {
+  /** Filled by `visit`, emptied before each attempt. */
   readonly items: unknown[];
-}
-
-interface DumpInto extends Filled, Pick<Dump, 'makeRequest' | 'visit'> {}
-
-interface ElementsToRead extends Filled {
-  readonly table: string;
-  readonly name: string;
-  readonly visit: (bytes: Uint8Array, raw: RawElement) => void;
 }
