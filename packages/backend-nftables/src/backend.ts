@@ -24,7 +24,7 @@ import { countElements, readCounts } from './kernel/count-elements.ts';
 import { NftablesDriver } from './kernel/driver.ts';
 import { dumpKernel } from './kernel/dump.ts';
 import { suffixOf, type TableNames, tableNames } from './render/names.ts';
-import { findTables, removeFamily, type TableGround } from './kernel/tables.ts';
+import { findTables, removeFamily, type TableLookup } from './kernel/tables.ts';
 import { capabilitiesOf } from './kernel/probe.ts';
 import { type HeldElements, placedServices } from './kernel/service-elements.ts';
 import type { NftTransport } from './kernel/transport.ts';
@@ -87,7 +87,7 @@ export class NftablesBackend implements DataplaneBackend {
 
   async cleanup(signal: AbortSignal): Promise<readonly string[]> {
     this.#engine.forget();
-    const { current, others } = await findTables(this.#ground, signal);
+    const { current, others } = await findTables(this.#lookup, signal);
     const removed: string[] = [];
     for (const table of current === undefined ? others : [current, ...others]) {
       const what = await removeFamily(this.#transport, table, this.ipFamily, signal);
@@ -97,7 +97,7 @@ export class NftablesBackend implements DataplaneBackend {
   }
 
   async dump(signal: AbortSignal): Promise<string> {
-    const { current, others } = await findTables(this.#ground, signal);
+    const { current, others } = await findTables(this.#lookup, signal);
     const table = others.find((name) => name === this.#driver.name) ?? current;
     if (table === undefined) return '';
     const kernel = await this.#driver.read(table, signal);
@@ -141,7 +141,7 @@ export class NftablesBackend implements DataplaneBackend {
     await this.#transport[Symbol.asyncDispose](); // forwarding stays
   }
 
-  get #ground(): TableGround {
+  get #lookup(): TableLookup {
     return { transport: this.#transport, names: this.#names };
   }
 }

@@ -10,7 +10,7 @@ export interface RuleTrial extends Disposable {
 }
 
 /** Longest wait for a namespace, in milliseconds. */
-const patience = 20_000;
+const namespaceTimeout = 20_000;
 
 /**
  * Opens a trial in a network namespace of its own, where tables are made for real and end with it. Where no namespace can be had,
@@ -19,7 +19,7 @@ const patience = 20_000;
  */
 export async function openRuleTrial(netns: string | undefined, signal: AbortSignal): Promise<RuleTrial> {
   try {
-    using scratch = await openScratchNamespace(AbortSignal.any([signal, AbortSignal.timeout(patience)]));
+    using scratch = await openScratchNamespace(AbortSignal.any([signal, AbortSignal.timeout(namespaceTimeout)]));
     // The writer's socket keeps the namespace.
     return trialWith(new TableWriter({ netns: scratch.path }), 'in a network namespace made for the trial', 'load');
   } catch (error) {
@@ -31,7 +31,7 @@ export async function openRuleTrial(netns: string | undefined, signal: AbortSign
 
 function whyNoNamespace(error: unknown): string {
   if (error instanceof NativeError) return `${error.syscall} of a network namespace failed with ${error.errnoName}`;
-  return `the kernel made no network namespace within ${patience / 1000} s`;
+  return `the kernel made no network namespace within ${namespaceTimeout / 1000} s`;
 }
 
 /** `where` ends the first sentence of a refusal. */

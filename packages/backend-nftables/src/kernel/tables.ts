@@ -5,7 +5,7 @@ import { skeleton, skeletonDigest } from '../render/skeleton.ts';
 import type { NftTransport } from './transport.ts';
 
 /** Transport and names by which tables are found. */
-export interface TableGround {
+export interface TableLookup {
   readonly transport: NftTransport;
   readonly names: TableNames;
 }
@@ -20,7 +20,7 @@ export interface FoundTables {
 
 /** Looks for our tables by name and birthmark, and whether the rules are still what the birthmark says. */
 export async function findTables(
-  { transport, names }: TableGround,
+  { transport, names }: TableLookup,
   signal: AbortSignal,
   areRight: (table: string) => boolean = () => true,
 ): Promise<FoundTables> {
@@ -50,14 +50,14 @@ export interface EnsuredTable {
  * empty table lets every packet pass. A table with damaged rules counts as one of another build. Both families
  * may ask at the same time; the second finds the first's.
  */
-export function ensureTable(ground: TableGround, signal: AbortSignal): Promise<EnsuredTable> {
-  return ground.transport.exclusively(() => ensureAlone(ground, signal));
+export function ensureTable(lookup: TableLookup, signal: AbortSignal): Promise<EnsuredTable> {
+  return lookup.transport.exclusively(() => ensureAlone(lookup, signal));
 }
 
-async function ensureAlone(ground: TableGround, signal: AbortSignal): Promise<EnsuredTable> {
-  const { transport, names } = ground;
+async function ensureAlone(lookup: TableLookup, signal: AbortSignal): Promise<EnsuredTable> {
+  const { transport, names } = lookup;
   const { keeper } = transport;
-  const found = await findTables(ground, signal, (table) => keeper?.areRight(table) ?? true);
+  const found = await findTables(lookup, signal, (table) => keeper?.areRight(table) ?? true);
   if (found.current !== undefined) return { table: found.current, others: found.others, isNew: false };
   const free = names.find((name) => !found.others.includes(name));
   const table = free ?? names[1];
@@ -68,7 +68,7 @@ async function ensureAlone(ground: TableGround, signal: AbortSignal): Promise<En
     await transport.loadRules(`cannot load the rules into table inet ${table}`, skeleton(table), signal);
   } catch (error) {
     if (!(error instanceof NftError)) throw error;
-    const again = await findTables(ground, signal);
+    const again = await findTables(lookup, signal);
     if (again.current === undefined) throw error;
     return { table: again.current, others: again.others, isNew: false };
   }
