@@ -56,7 +56,7 @@ export class KernelState {
   /** Service ids for which something was refused, by services that may be gone. */
   readonly countedIds: Set<number> = new Set();
 
-  /** Returns how many of these elements were not there before. */
+  /** Returns the number of new elements. */
   add(elements: readonly Element[]): number {
     const before = this.elements.size;
     let slots = 0;
@@ -115,7 +115,7 @@ export interface KernelToRead {
   readonly clock: Clock;
 }
 
-/** Reads one family of our table. Objects that are not there count as empty; the next write will say so. */
+/** Reads one family of our table. Missing objects count as empty; the next write reports them. */
 export async function readKernel(from: KernelToRead, signal: AbortSignal): Promise<KernelState> {
   const { transport, table, family } = from;
   const suffix = suffixOf(family);
@@ -141,8 +141,8 @@ interface ObjectToRead extends KernelToRead {
 }
 
 /**
- * While a hash table grows, which goes on for some milliseconds after many elements were added, the kernel lists
- * it in an order that changes on the way: some elements come twice, and as many not at all. It does not say so, but a
+ * While a hash table grows, for some milliseconds after many elements were added, its order in the kernel's list
+ * changes: some elements occur twice, and as many are missing. The kernel does not report this, but a
  * list without doubles is complete.
  */
 async function readObject(
@@ -250,7 +250,10 @@ export function findService(kernel: KernelState, wanted: PlacedService, context:
   return { isSame, elements: found };
 }
 
-/** Sources that a service's frontends wrongly allow. They are deleted with the change that adds their replacements, which may overlap them. */
+/**
+ * Sources that a service's frontends wrongly allow. They are deleted in the change that adds their replacements, which
+ * may overlap them.
+ */
 function staleRanges(
   kernel: KernelState,
   { frontends, protocol }: PlacedService['service'],

@@ -223,7 +223,7 @@ const rangeRank = elementObjects.indexOf('fw-allow');
  * after it. A changed value is a delete and an add of one key. Within one transaction the kernel shows all
  * or nothing; the order counts where a large load is split.
  *
- * Adds the changes that make the classes which are needed and not there yet, once each. Neighbours that
+ * Adds the changes that make needed but missing classes, once each. Neighbours that
  * add the same element write it once.
  */
 export function orderChanges(

@@ -134,7 +134,7 @@ export class ServiceElements {
     return 'changes' in planned ? this.#group([planned]) : planned;
   }
 
-  /** A service that cannot be rendered is a group whose plan throws. What the kernel holds of it stays. */
+  /** A service that cannot be rendered is a group whose plan throws. Its elements in the kernel stay. */
   #tryPlan(wish: ServiceWish): ServiceChange | ElementGroup {
     try {
       return this.#plan(wish);
@@ -217,8 +217,8 @@ export interface ServiceChange {
 
 /**
  * Joins services of which one deletes an element that another one adds or deletes: a frontend that moves to another service,
- * the last ports with one cluster IP. Apart, the order in which the kernel takes or refuses them would decide what is left.
- * Services that only add the same element stay apart.
+ * the last ports with one cluster IP. Written separately, their order would decide which elements remain.
+ * Services that only add the same element stay separate.
  */
 export function joinChanges(services: readonly ServiceChange[]): readonly (readonly ServiceChange[])[] {
   if (services.length < 2) return services.length === 0 ? [] : [services];
@@ -262,7 +262,7 @@ export interface CombinedChanges {
 
 const noClaims: ReadonlyMap<ElementId, number> = new Map();
 
-/** Leaves out shared elements that are there already, and deletes of those that other services have. */
+/** Omits additions of existing shared elements, and deletions of those that other services have. */
 export function combineChanges(services: readonly ServiceChange[], claims: SharedClaims): CombinedChanges {
   const all = services.length === 1 ? (services[0]?.changes ?? []) : services.flatMap(({ changes }) => changes);
   if (!all.some((change) => isElementChange(change) && isShared(change.id))) return { changes: all, claims: noClaims };

@@ -41,14 +41,14 @@ export async function findTables(
 export interface EnsuredTable {
   readonly table: TableName;
   readonly others: readonly TableName[];
-  /** It was made just now and is empty. */
+  /** Whether this call made it; then it is empty. */
   readonly isNew: boolean;
 }
 
 /**
- * Makes sure that a table with our rules is there, beside tables of other builds, which go on forwarding: an
+ * Makes sure that a table with our rules exists, beside tables of other builds, which still forward: an
  * empty table lets every packet pass. A table with damaged rules counts as one of another build. Both families
- * may ask at the same time; the second finds the first's.
+ * may call this at the same time; the second one finds the table of the first.
  */
 export function ensureTable(lookup: TableLookup, signal: AbortSignal): Promise<EnsuredTable> {
   return lookup.transport.exclusively(() => ensureAlone(lookup, signal));
@@ -77,8 +77,8 @@ async function ensureAlone(lookup: TableLookup, signal: AbortSignal): Promise<En
 }
 
 /**
- * Takes one IP family out of a table of any version, and the table itself when the other family is not in
- * it. One transaction. A table that is not there is a table without the family. Returns what was removed, in words.
+ * Removes one IP family from a table of any version, and the table itself when the other family is not in
+ * it. One transaction. A missing table counts as one without the family. Returns a description of the removed objects.
  */
 export function removeFamily(
   transport: NftTransport,

@@ -20,7 +20,7 @@ export interface NftTransport extends AsyncDisposable {
   readonly keeper: RulesKeeper | undefined;
   /** Runs work on the table that both families share: in this process, no two of them overlap. */
   exclusively<T>(work: () => Promise<T>): Promise<T>;
-  /** Makes a table as one transaction; refused where it is there. `attempt` says in an error what was tried. Throws `NftError`. */
+  /** Makes a table as one transaction; refused if it exists. `attempt` begins the message of an error. Throws `NftError`. */
   loadRules(attempt: string, rules: TableDescription, signal: AbortSignal): Promise<void>;
   /** Writes ordered changes as one transaction. Throws `NftError`, whose `change` is the one at fault if the kernel names it. */
   write(attempt: string, request: WriteRequest, signal: AbortSignal): Promise<void>;
@@ -28,7 +28,7 @@ export interface NftTransport extends AsyncDisposable {
   findTable(table: string, signal: AbortSignal): Promise<FoundTable | undefined>;
   /**
    * The elements of a map or set of services; undefined when there is no such object. While the kernel enlarges a hash
-   * table some come twice, and as many are missing.
+   * table, some occur twice and as many are missing.
    */
   readElements(object: KernelObject<ElementObject>, signal: AbortSignal): Promise<readonly Element[] | undefined>;
   /** The CIDRs of an interval set, sorted; undefined when there is no such object. */

@@ -8,8 +8,8 @@ export const maxAffinityEndpoints = 4095;
 export const exactAffinitySlots = 256;
 
 /**
- * The number that stands for each endpoint of one set, for as long as it is in the set: it is what a client's pin holds.
- * A number that was freed comes round again only after all others, so that pins which still hold it find nothing.
+ * Numbers of the endpoints of one set, constant while the endpoint is in the set. Clients' pins hold them.
+ * A freed number is reused only after all others, so that pins with it find no endpoint.
  */
 export interface AffinityNumbers {
   /** Endpoint, as `endpointData` has it, to its number: 1 to 4095. */

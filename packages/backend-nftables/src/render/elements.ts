@@ -203,7 +203,7 @@ export function hex(value: number): string {
 }
 
 /**
- * Ids in use. A freed id comes round again only after all others: a packet that read a handle just before
+ * Ids in use. A freed id is reused only after all others: a packet that read a handle just before
  * a commit must not find another service's endpoints behind it just after.
  */
 export class IdPool {
@@ -239,7 +239,7 @@ export class IdPool {
     this.#advance();
   }
 
-  /** `id` may be given out again, after all others. */
+  /** Frees `id`, which is reused only after all others. */
   free(id: number): void {
     if (!this.#isUsed(id)) return;
     this.#used[id >> 5] = (this.#used[id >> 5] ?? 0) & ~(1 << (id & 31));

@@ -27,7 +27,7 @@ export interface PlacedService {
   readonly id: number;
   /** Undefined while both sets stand in the order of their endpoints. */
   readonly slots: ServiceSlots | undefined;
-  /** Undefined: each connection is balanced anew. */
+  /** Undefined without session affinity. */
   readonly affinity: ServiceAffinity | undefined;
 }
 

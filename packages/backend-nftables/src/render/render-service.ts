@@ -116,7 +116,7 @@ function renderHairpin(service: ServiceForwarding, suffix: FamilySuffix, element
   for (const id of ids ?? []) elements.push(add(id, ''));
 }
 
-/** The changes from one version of a service to the next; both stand at one id. Undefined: it is not there. */
+/** The changes from one version of a service to the next; both have one id. Undefined: not in the kernel. */
 export function diffPlaced(
   before: PlacedService | undefined,
   after: PlacedService | undefined,
@@ -132,7 +132,7 @@ export function diffPlaced(
   return changes;
 }
 
-/** The changes from what is there to what is wanted. A changed value is a delete and an add of one key. */
+/** The changes from existing to wanted elements. A changed value is a delete and an add of one key. */
 export function diffElements(before: readonly Element[], wanted: readonly Addition[]): Change[] {
   const changes: Change[] = [];
   appendDifference(before, wanted, changes);

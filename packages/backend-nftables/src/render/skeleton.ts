@@ -214,8 +214,8 @@ function refusalChains({ suffix }: Family): readonly ChainDescription[] {
 }
 
 /**
- * nft wants the protocol match: without it, nft refuses an `addr . port` map whose key has no port, also when it lists the rules.
- * Each match costs an anonymous set, so there is one per chain. Slot 0 is there while any is; kernels
+ * nft requires the protocol match: without it, nft refuses an `addr . port` map whose key has no port, also when it lists the rules.
+ * Each match costs an anonymous set, so there is one per chain. Slot 0 exists while any slot does; kernels
  * before 6.17 may miss it while a commit replaces it, so it is looked up twice.
  */
 function lbChain({ suffix, ip }: Family, slots: number): ChainDescription {
@@ -230,7 +230,7 @@ function lbChain({ suffix, ip }: Family, slots: number): ChainDescription {
 
 /**
  * Every endpoint change replaces a value here. Kernels before 6.17 may miss a key that a commit is just
- * replacing, so the rule is there twice. The last `drop` is for a packet that raced with a removal.
+ * replacing, so the rule occurs twice. The last `drop` is for a packet that raced with a removal.
  */
 function setChain(set: 'cluster' | 'local', { suffix }: Family): ChainDescription {
   const rule: Rule = [

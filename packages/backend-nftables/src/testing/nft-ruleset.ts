@@ -59,7 +59,7 @@ export class FakeRuleset {
   readonly tables: Map<string, FakeTable> = new Map();
   #undo: (() => void)[] = [];
 
-  /** Makes a table. Throws `Refused` where it is there. */
+  /** Makes a table. Throws `Refused` if it exists. */
   load(table: TableDescription): void {
     if (this.tables.has(table.name)) throw refuse(table.name, 'exists');
     this.tables.set(table.name, {

@@ -24,13 +24,13 @@ export interface AffinityClass {
 }
 
 /**
- * The rules of an affinity class. They come here with the endpoint set in `meta priority`. A *pin* is an element of
+ * The rules of an affinity class. Packets arrive with the endpoint set in `meta priority`. A *pin* is an element of
  * `affinity4`: client and set, leading to the number of an endpoint in that set.
  *
  * 1. A pin with an existing endpoint: renew the pin and send the packet.
  * 2. Else the pin, if there is one, leads to a removed endpoint: delete it, because `update` does not change data.
  * 3. Pick, pin, and look the pin up again: another packet of this client may have been first.
- * 4. The same with place 0, which is there while any is: a commit may just have removed the place that was picked.
+ * 4. The same with place 0, the last one to be removed: a commit may just have removed the picked place.
  * 5. and 6. The same without a pin: the map is full.
  *
  * Every value that a look-up found goes through `meta priority` before it is used: where a register came straight out of

@@ -1,4 +1,4 @@
-/** Numbers of linux/netlink.h, nfnetlink.h and nf_tables.h, as far as they are used here and not those of every netlink socket. */
+/** Numbers of linux/netlink.h, nfnetlink.h and nf_tables.h that this backend uses; general ones are in `@switchyard/native`. */
 
 /** Attributes behind an error. */
 export const NLMSGERR = { MSG: 1, OFFS: 2 } as const;
@@ -28,7 +28,7 @@ export const NFT_MSG = {
   DELSETELEM: 0xa0e,
 } as const;
 
-/** Attributes, by what they are in. */
+/** Attributes by their container. */
 export const NFTA = {
   TABLE: { NAME: 1, FLAGS: 2, USERDATA: 6 },
   CHAIN: { TABLE: 1, NAME: 3, HOOK: 4, POLICY: 5, TYPE: 7, FLAGS: 10 },

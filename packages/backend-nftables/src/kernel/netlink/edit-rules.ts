@@ -53,7 +53,7 @@ interface Transaction {
   readonly table: string;
 }
 
-/** All messages or none. Errors are there when the kernel has taken the batch. */
+/** Commits all messages or none. The kernel queues errors before `send` returns. */
 function transact(socket: NetlinkSocket, { attempt, table }: Transaction, write: (target: BatchTarget) => void): void {
   socket.send(new BatchEncoder().custom(table, write).bytes);
   const errno = firstError(socket);

@@ -137,7 +137,7 @@ export class BatchEncoder {
     this.#endList();
     const layout = objectLayout(id.slice(0, id.indexOf(' ')));
     const isAdd = kind === 'add';
-    // Without NLM_F_EXCL: an element that is there already is no error, unless it has other data.
+    // Without NLM_F_EXCL: an existing element is no error, unless it has other data.
     const [type, flags] = isAdd ? [NFT_MSG.NEWSETELEM, NLM_F.CREATE] : [NFT_MSG.DELSETELEM, 0];
     this.#beginMessage(type, flags, { object: layout.name, isPerElement: true });
     this.#writer.attributeText(NFTA.ELEM_LIST.TABLE, this.#table);

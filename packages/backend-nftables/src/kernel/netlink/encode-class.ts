@@ -16,7 +16,7 @@ export type WriteRule = (writer: MessageWriter) => void;
 /** A load-balancing chain and the element of `lb4-classes` that leads to it. */
 export function writeClass(target: BatchTarget, change: ClassChange): void {
   const chain = chainName(change.chain, change.suffix);
-  // A chain that is there must not get its rules a second time.
+  // An existing chain must not get its rules a second time.
   writeChainHead(target, { name: chain }, 'create');
   for (const write of rulesOf(change)) addRule(target, chain, write);
   const key = (change.handleClass << 20) >>> 0;
@@ -42,7 +42,7 @@ function loadBalancingRules(slots: number, suffix: FamilySuffix): readonly Write
       loadPriority(writer, key);
       keepBits(writer, key, idMask);
       setPriority(writer, key);
-      loadPriority(writer, key); // it is there already, but nft prints the rule as it would write it
+      loadPriority(writer, key); // already loaded, but nft prints the rule in this form
       random(writer, key + 1, slots);
       lookUp(writer, `endpoints${suffix}`, key, key);
       destinationNat(writer, { address: key, port, isIpv6: suffix === '6' });

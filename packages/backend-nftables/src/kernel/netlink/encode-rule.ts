@@ -102,7 +102,7 @@ export class RuleEncoder {
   readonly #ranges: ReadonlySet<string>;
   /** Whether this rule has matched the packet's family already. */
   #hasFamily = false;
-  /** Numbers of the sets within the rule, as far as they were not used. */
+  /** Unused numbers of the sets within the rule. */
   #ids: number[] = [];
 
   constructor(writer: MessageWriter, objects: readonly ObjectDescription[]) {
@@ -117,7 +117,7 @@ export class RuleEncoder {
     this.#ids = [...ids];
     for (const statement of rule) {
       const isIpv6 = statement.kind === 'reject' ? rejects[statement.with].isIpv6 : undefined;
-      if (isIpv6 !== undefined) this.#requireFamily(isIpv6); // nft asks first for what the last statement needs
+      if (isIpv6 !== undefined) this.#requireFamily(isIpv6); // nft puts the family match of the last statement first
     }
     for (const statement of rule) this.#statement(statement);
   }

@@ -18,7 +18,7 @@ import { paddedLength, type PartLayout, partLayout } from './part-types.ts';
 import { setNotes, tableNotes } from './set-notes.ts';
 import { addElements, addRule, writeElement, writeKey, writeVerdictElement } from './write-objects.ts';
 
-/** `create` fails where the table is there; `add` adds to it, and takes its flags away: a sleeping table wakes up. */
+/** `create` fails if the table exists. `add` adds to it and clears its flags: a dormant table becomes active. */
 export type TableMode = 'create' | 'add';
 
 /** Writes the messages that make a table with all that is in it. Chains go first: elements and rules lead to them. */
@@ -35,7 +35,7 @@ export function writeTableHead({ writer, begin, table }: BatchTarget, comment: s
   writer.endMessage();
 }
 
-/** Writes the message that makes a chain, without its rules. `create` fails where the chain is there. */
+/** Writes the message that makes a chain, without its rules. `create` fails if the chain exists. */
 export function writeChainHead(
   { writer, begin, table }: BatchTarget,
   { name, hook }: Pick<ChainDescription, 'name' | 'hook'>,

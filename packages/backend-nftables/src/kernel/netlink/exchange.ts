@@ -40,8 +40,8 @@ export interface Dump {
 }
 
 /**
- * Requests and their answers over one socket, which is opened at once, and anew after a failure that may have
- * left answers in it. One request at a time; the caller sees to that.
+ * Requests and their answers over one socket. It is opened at once, and again after a failure that may have
+ * left answers in it. The caller must send one request at a time.
  */
 export class Exchange implements Disposable {
   readonly #open: () => NetlinkSocket;
@@ -135,7 +135,7 @@ export class Exchange implements Disposable {
     }
   }
 
-  /** Everything that is there now. Answers are queued before `send` returns, so what is not there will not come. */
+  /** All queued messages. The kernel queues answers before `send` returns, so no more will follow. */
   *#received(socket: NetlinkSocket): Generator<readonly [NetlinkMessage, Uint8Array], undefined, unknown> {
     for (;;) {
       const length = socket.receive(this.#buffer);
@@ -166,7 +166,7 @@ export class Exchange implements Disposable {
   }
 }
 
-/** The errno that ends a dump, 0 for its proper end; undefined when it goes on. */
+/** The errno that ends a dump, 0 for its proper end; undefined while it continues. */
 function endOf(bytes: Uint8Array, message: NetlinkMessage): number | undefined {
   if (message.type === NLMSG.ERROR) return readAnswer(bytes, message).errno;
   if (message.type !== NLMSG.DONE) return undefined;

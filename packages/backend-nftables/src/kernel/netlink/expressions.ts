@@ -60,7 +60,7 @@ export function loadSource(writer: MessageWriter, to: Register, isIpv6: boolean)
   loadPayload(writer, isIpv6 ? { base: 1, offset: 8, length: 16 } : { base: 1, offset: 12, length: 4 }, to);
 }
 
-/** Keeps the bits of `mask` in a register of four bytes, and turns over those of `flip`. */
+/** Keeps the bits of `mask` in a register of four bytes, and inverts those of `flip`. */
 export function keepBits(writer: MessageWriter, register: Register, mask: number, flip = 0): void {
   expression(writer, 'bitwise', () => {
     writer.attributeUint32be(1, register); // from

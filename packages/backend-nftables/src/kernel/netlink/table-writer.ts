@@ -24,7 +24,7 @@ export interface TableChange {
   readonly attempt: string;
   readonly table: TableDescription;
   readonly mode: TableMode;
-  /** Chains of the table that go in the same transaction, before the new ones come. */
+  /** Chains of the table to delete in the same transaction, before the new ones are added. */
   readonly replaced?: readonly string[];
 }
 
@@ -38,7 +38,7 @@ export class TableWriter implements Disposable {
     this.#exchange = new Exchange(() => open({ protocol: 'netfilter', sendBuffer, receiveBuffer, ...where }));
   }
 
-  /** Loads a table, or adds to one that is there. */
+  /** Loads a table, or adds to an existing one. */
   load({ attempt, table, mode, replaced = [] }: TableChange): void {
     this.#write(attempt, table.name, (target) => {
       removeChains(target, replaced);
@@ -46,13 +46,13 @@ export class TableWriter implements Disposable {
     });
   }
 
-  /** Asks the kernel whether it takes a table that is not there, without making it. */
+  /** Lets the kernel check a new table without making it. */
   check({ attempt, table }: Pick<TableChange, 'attempt' | 'table'>): void {
     const batch = this.#encoder.trial(table.name, (target) => writeTable(target, table, 'create'));
     this.#send(attempt, table.name, batch);
   }
 
-  /** Wakes up a table that another process made dormant. */
+  /** Activates a table that another process made dormant. */
   wake(attempt: string, { name, comment }: Pick<TableDescription, 'name' | 'comment'>): void {
     this.#write(attempt, name, (target) => writeTableHead(target, comment, 'add'));
   }
@@ -81,7 +81,7 @@ export class TableWriter implements Disposable {
   }
 }
 
-/** Rules first: those of one chain may lead to another. */
+/** Deletes all rules before the chains: rules of one chain may lead to another. */
 function removeChains(target: BatchTarget, names: readonly string[]): void {
   for (const name of names) deleteRules(target, name);
   for (const name of names) deleteChain(target, name);
