@@ -125,11 +125,17 @@ describe('over netlink', () => {
   });
 
   test('a foreign rule is deleted without another write', async () => {
-    const before = withoutAges(await healing.nft('list table inet TABLE'));
+    // A heartbeat writes its element by its own clock.
+    const listing = async (): Promise<string> =>
+      withoutAges(await healing.nft('list table inet TABLE')).replaceAll(
+        /(?<=\tset heartbeat[46] \{\n(?:\t\t.*\n)*)\t\telements = .*\n/g,
+        '',
+      );
+    const before = await listing();
     const from = healing.lines;
     await healing.heal('insert rule inet TABLE services drop\nadd rule inet TABLE dispatch4 accept');
     expect((await healing.line('applied', from)).fields).toMatchObject({ writes: 0 });
-    expect(withoutAges(await healing.nft('list table inet TABLE'))).toBe(before);
+    expect(await listing()).toBe(before);
   });
 
   test('changes of the cluster, and resyncs, are no drift', async () => {
