@@ -18,6 +18,15 @@ test('every path that a page names is there', () => {
   assert.deepEqual(pathFaults(), []);
 });
 
+test('the README is short: at most 120 lines of at most 120 characters', () => {
+  const lines = readFileSync(join(root, 'README.md'), 'utf8').trimEnd().split('\n');
+  assert.ok(lines.length <= 120, `${lines.length} lines`);
+  assert.deepEqual(
+    lines.filter((line) => line.length > 120),
+    [],
+  );
+});
+
 test('every own flag and every metric that a page names exists', () => {
   assert.deepEqual(nameFaults(known), []);
 });
