@@ -89,7 +89,19 @@ function caseRow(
   const families = members.map(({ id }) => id.slice(name.length + 1)).join(', ');
   const reasons = [...new Set(members.flatMap(({ id }) => notFor.get(id) ?? []))].map((reason) => ` (${reason})`);
   const tags = [...new Set(members.flatMap((one) => one.tags.slice(1)))];
-  return [`\`${name}/\` ${families}`, `${first?.title ?? ''}${reasons.join('')}`, first?.why ?? '', tags.join(' ')];
+  return [
+    `\`${name}/\` ${families}`,
+    `${first?.title ?? ''}${reasons.join('')}`,
+    linkFacts(first?.why ?? ''),
+    tags.join(' '),
+  ];
+}
+
+/** Links the number of each cited fact to its statement. */
+function linkFacts(text: string): string {
+  return text.replaceAll(/\bfacts? \d+(?:(?:, | and )\d+)*/g, (facts) =>
+    facts.replaceAll(/\d+/g, (fact) => `[${fact}](../reference/kube-proxy-behaviour.md#fact-${fact})`),
+  );
 }
 
 /** Why a mode leaves a case out, by its id. */
