@@ -228,14 +228,16 @@ test('clean removes what setup, build and test made, in the checkout and its pac
   using box = new Sandbox();
   const made = [
     'node_modules',
-    '.nx',
+    '.nx/cache',
+    '.nx/workspace-data',
     'packages/a/dist',
     'packages/native/build',
     'packages/a/node_modules',
     'apps/b/dist-bundle',
     'apps/b/.test-results',
   ];
-  for (const folder of [...made, 'packages/a/src', 'apps/b/src']) {
+  const kept = ['.nx/version-plans', 'packages/a/src', 'apps/b/src'];
+  for (const folder of [...made, ...kept]) {
     mkdirSync(join(box.checkout, folder), { recursive: true });
   }
   const { code, stderr, calls } = box.dev(['clean'], box.folder);
@@ -244,7 +246,7 @@ test('clean removes what setup, build and test made, in the checkout and its pac
     made.filter((folder) => existsSync(join(box.checkout, folder))),
     [],
   );
-  assert.ok(existsSync(join(box.checkout, 'packages/a/src')) && existsSync(join(box.checkout, 'apps/b/src')));
+  assert.ok(kept.every((folder) => existsSync(join(box.checkout, folder))));
   assert.ok(existsSync(join(box.checkout, 'package-lock.json')));
 });
 
