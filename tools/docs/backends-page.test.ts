@@ -14,17 +14,21 @@ function pins(): readonly string[] {
 
 const named = (pin: string): readonly string[] => [...pin.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
 
-test('every difference between the backends names a scenario or a test, and each of these is there', () => {
-  const ids = new Set(allScenarios().map(({ id }) => id));
-  const tests = globSync('{packages,apps}/*/{src,test}/**/*.test.ts', { cwd: root });
-  const isThere = (name: string): boolean => ids.has(name) || tests.some((path) => path.endsWith(name));
-  expect(pins().length).toBeGreaterThan(20);
-  expect(pins().filter((pin) => named(pin).length === 0 && !/contract suite|goldens/.test(pin))).toEqual([]);
-  const missing = pins()
-    .flatMap(named)
-    .filter((name) => !isThere(name) && !name.startsWith('./dev '));
-  expect(missing).toEqual([]);
-});
+test(
+  'every difference between the backends names a scenario or a test, and each of these is there',
+  { timeout: 60_000 },
+  () => {
+    const ids = new Set(allScenarios().map(({ id }) => id));
+    const tests = globSync('{packages,apps}/*/{src,test}/**/*.test.ts', { cwd: root });
+    const isThere = (name: string): boolean => ids.has(name) || tests.some((path) => path.endsWith(name));
+    expect(pins().length).toBeGreaterThan(20);
+    expect(pins().filter((pin) => named(pin).length === 0 && !/contract suite|goldens/.test(pin))).toEqual([]);
+    const missing = pins()
+      .flatMap(named)
+      .filter((name) => !isThere(name) && !name.startsWith('./dev '));
+    expect(missing).toEqual([]);
+  },
+);
 
 test('a scenario with an expectation for each dataplane stands in the page', () => {
   const page = readFileSync(`${root}/docs/design/backends.md`, 'utf8');

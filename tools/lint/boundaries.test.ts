@@ -270,6 +270,6 @@ test('a package without a layer is named', () => {
   }
 });
 
-test('this checkout keeps the rules', () => {
+test('this checkout keeps the rules', { timeout: 60_000 }, () => {
   assert.deepEqual(findBoundaryFaults(), []);
 });
