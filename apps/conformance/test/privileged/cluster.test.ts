@@ -120,7 +120,7 @@ test('the command, stopped by ^C in the middle of a case, says so, and leaves no
   const services = async (): Promise<number> =>
     (await cluster.api.list(apiResources.services, {}, signal)).items.length;
   await vi.waitUntil(async () => command.exitCode !== null || (await services()) > 1, {
-    timeout: 20_000,
+    timeout: 80_000,
     interval: 20,
   });
   command.kill('SIGINT');
