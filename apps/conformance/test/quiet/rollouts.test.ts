@@ -1,11 +1,10 @@
 import { expect, test } from 'vitest';
 import { rolloutCases } from '../../src/cases/rollouts/index.ts';
 import { chooseCases } from '../../src/engine/choose-cases.ts';
-import { runUnit } from '../../src/engine/run-unit.ts';
-import { openLabEnvironment } from '../../src/lab/lab-environment.ts';
 import { ownProxy, type ProxyProgram } from '../../src/lab/proxy-program.ts';
 import type { CaseResult } from '../../src/model/report-file.ts';
 import { safeSvg } from '../../src/report/html/safe-svg.ts';
+import { runCases } from './run-cases.ts';
 
 const signal = AbortSignal.timeout(170_000);
 
@@ -26,13 +25,7 @@ async function resultsOf(
 ): Promise<readonly CaseResult[]> {
   const { dataplane } = program.about;
   const cases = chooseCases(rolloutCases({ dataplane, cell: 'dual' }), { globs, tags: [] });
-  await using environment = await openLabEnvironment({ name, cell: 'dual', program, cases }, signal);
-  const events = { started: () => undefined, progress: () => undefined };
-  const results: CaseResult[] = [];
-  for (const one of cases) {
-    results.push(...(await runUnit({ kind: 'single', settings: '', cases: [one] }, { environment, events }, signal)));
-  }
-  return results;
+  return runCases({ name, program, cases }, signal);
 }
 
 const failed = ({ checks }: CaseResult): readonly string[] =>
