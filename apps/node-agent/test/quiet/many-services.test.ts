@@ -4,7 +4,7 @@ import { type LabNode } from '@switchyard/lab';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { until } from '../privileged/agent-log.ts';
 import { rulesetOf } from '../privileged/ruleset.ts';
-import { type FaultLab, startFaultLab } from '../privileged/faults/fault-lab.ts';
+import { type FaultLab, startFaultLab } from './faults/fault-lab.ts';
 
 const { signal } = new AbortController();
 const count = 1000;

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { seconds } from '@switchyard/core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readLog } from '../agent-log.ts';
+import { readLog } from '../../privileged/agent-log.ts';
 import { type FaultLab, startFaultLab } from './fault-lab.ts';
 
 let lab: FaultLab;

@@ -1,6 +1,6 @@
 import { millis, systemClock } from '@switchyard/core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readLog } from '../agent-log.ts';
+import { readLog } from '../../privileged/agent-log.ts';
 import { type FaultLab, type PodName, startFaultLab } from './fault-lab.ts';
 
 const { signal } = new AbortController();

@@ -3,7 +3,7 @@ import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { millis, systemClock } from '@switchyard/core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type LogLine, parseLog, until } from '../agent-log.ts';
+import { type LogLine, parseLog, until } from '../../privileged/agent-log.ts';
 import { type FaultLab, startFaultLab } from './fault-lab.ts';
 
 const program = fileURLToPath(new URL('../../../bin/switchyard-agent', import.meta.url));

@@ -2,7 +2,7 @@ import { millis, seconds, systemClock } from '@switchyard/core';
 import { apiResources } from '@switchyard/core/kubernetes';
 import { type LabNode } from '@switchyard/lab';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readLog, until } from '../agent-log.ts';
+import { readLog, until } from '../../privileged/agent-log.ts';
 import { type FaultLab, startFaultLab } from './fault-lab.ts';
 
 const { signal } = new AbortController();

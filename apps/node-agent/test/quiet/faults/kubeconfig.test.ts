@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { seconds, systemClock } from '@switchyard/core';
 import { listenInNamespace } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type LogLine, readLog, until } from '../agent-log.ts';
+import { type LogLine, readLog, until } from '../../privileged/agent-log.ts';
 import { type FaultLab, startFaultLab } from './fault-lab.ts';
 
 const program = fileURLToPath(new URL('../../../bin/switchyard-agent', import.meta.url));
