@@ -33,7 +33,7 @@ export const usage: string = `usage: ./dev e2e CELL...      run cells; names may
        ./dev e2e --all        run all cells that can run here
        ./dev e2e up CELL...   make their clusters with our agent, run no test, and leave them for work; prints the kubeconfig
        ./dev e2e down CELL... remove these clusters, and what killed runs left
-       ./dev e2e docs CELL    run the commands of docs/kind.md, docs/migrate-from-kube-proxy.md and deploy/README.md on clusters of a cell
+       ./dev e2e docs CELL    run the commands of docs/operate/kind.md, docs/operate/migrate.md and deploy/README.md on clusters of a cell
        ./dev e2e --list       say of each cell whether it can run here, and why not (--json for programs)
        ./dev e2e --clean      remove what e2e runs left on this machine: clusters, kept ones too, and containers
 
@@ -50,7 +50,7 @@ export const usage: string = `usage: ./dev e2e CELL...      run cells; names may
   --matrix FILE    another matrix than e2e/matrix.json
 
 Exit status: 0 all passed, or were skipped for a reason that is told; 1 a test failed; 2 a wrong command line; 3 a cluster failed, or a cell
-that was named cannot run here. docs/e2e.md has the rest.`;
+that was named cannot run here. docs/test/e2e.md has the rest.`;
 
 /** Reads arguments. Throws `ConfigError` with what to type instead. */
 export function parseOptions(args: readonly string[]): E2eOptions {

@@ -51,7 +51,7 @@ test('no panel covers another, and all are inside the 24 columns', () => {
 });
 
 test('every query has a letter of its own, the chosen data source, the chosen agents, and metrics of the agent', () => {
-  const page = read('docs/generated/metrics.md');
+  const page = read('docs/reference/metrics.md');
   for (const { title, targets = [] } of panels) {
     assert.equal(new Set(targets.map(({ refId }) => refId)).size, targets.length, title);
     for (const { expr, datasource } of targets) {

@@ -7,7 +7,7 @@ import { linkFaults, nameFaults, pathFaults } from './faults.ts';
 import { anchorsOf, linksOf, parsePage } from './markdown.ts';
 
 const known = ['config', 'flags', 'metrics']
-  .map((name) => readFileSync(join(root, `docs/generated/${name}.md`), 'utf8'))
+  .map((name) => readFileSync(join(root, `docs/reference/${name}.md`), 'utf8'))
   .join('\n');
 
 test('every relative link and anchor of every page leads somewhere', () => {
@@ -34,7 +34,7 @@ test('every own flag and every metric that a page names exists', () => {
 test('every block of code that the page about backends shows stands in its example', () => {
   const folder = join(root, 'examples/backend-json-file/src');
   const code = readdirSync(folder).map((file) => readFileSync(join(folder, file), 'utf8'));
-  const page = readFileSync(join(root, 'docs/write-a-backend.md'), 'utf8');
+  const page = readFileSync(join(root, 'docs/build-on/backends.md'), 'utf8');
   const blocks = [...page.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, block = '']) => block);
   assert.ok(blocks.length > 5);
   assert.deepEqual(
@@ -68,7 +68,7 @@ const faultyPage = parsePage(
     '```',
     '[f](in-a-block.md) # heading',
     '```',
-    '`[g](in-code.md)` [h](https://example.com/#x) [i](metrics.md#nothing) [j](../LICENSE)',
+    '`[g](in-code.md)` [h](https://example.com/#x) [i](operate/metrics.md#nothing) [j](../LICENSE)',
     '`tools/docs/docs.test.ts` `tools/docs/{faults,nothing}.ts` `--switchyard-dump` `--switchyard-dumps`',
     '`switchyard_drift_total` `switchyard_drifts_total` `kubeproxy_network_programming_duration_seconds_bucket`',
   ].join('\n'),
@@ -79,7 +79,7 @@ test('a link that leads nowhere is found, in prose only', () => {
     'docs/x.md:3: nowhere.md: there is no such file',
     'docs/x.md:3: #four: the page has no such heading',
     'docs/x.md:3: ../../out.md: leads out of the checkout',
-    'docs/x.md:7: metrics.md#nothing: the page has no such heading',
+    'docs/x.md:7: operate/metrics.md#nothing: the page has no such heading',
   ]);
   assert.equal(linksOf(faultyPage).length, 8);
   assert.deepEqual([...anchorsOf(faultyPage)], ['one-two-three', 'one-two-three-1']);

@@ -90,13 +90,13 @@ test('the manifests, the chart and the pages name what ./dev image builds by def
   const tags = agentBackends.map((backend) => defaultTag(`agent-${backend}`));
   assert.deepEqual(new Set(named.map(([, name, tag]) => `${name}:${tag}`)), new Set(tags));
   assert.match(read('deploy/helm/switchyard/Chart.yaml'), new RegExp(`^appVersion: ${appVersion('node-agent')}$`, 'm'));
-  for (const page of ['docs/migrate-from-kube-proxy.md', 'deploy/README.md']) {
+  for (const page of ['docs/operate/migrate.md', 'deploy/README.md']) {
     const names = read(page).match(/switchyard\/agent-[\w.:-]*\w/g) ?? [];
     assert.deepEqual(new Set(names), new Set(tags), page);
   }
   const names = Object.keys(images) as ImageName[];
   const everyTag = new Set(names.filter((name) => name !== 'conformance').map((name) => defaultTag(name)));
-  const inGuide = read('docs/kind.md').match(/switchyard\/[a-z-]+:\d+\.\d+\.\d+/g) ?? [];
+  const inGuide = read('docs/operate/kind.md').match(/switchyard\/[a-z-]+:\d+\.\d+\.\d+/g) ?? [];
   // One name there is of an image that is not there.
   assert.deepEqual(new Set(inGuide.filter((name) => name !== 'switchyard/load-balancer:9.9.9')), everyTag);
   assert.equal(defaultTag('conformance'), conformanceImage);

@@ -52,11 +52,11 @@ test('a marker without a reason, and one that exempts nothing, are faults', () =
   ]);
 });
 
-test('folders are packages with their tests, docs/design, and the rest by first folder', () => {
+test('folders are packages with their tests, and the rest by first folder', () => {
   const rows = {
     'packages/core/test/a.ts': 'packages/core',
-    'docs/kind.md': 'docs',
-    'docs/design/host.md': 'docs/design',
+    'docs/operate/kind.md': 'docs',
+    'docs/design/host.md': 'docs',
   };
   for (const [path, folder] of Object.entries(rows)) assert.equal(folderOf(path), folder);
   assert.equal(folderOf('README.md'), '.');

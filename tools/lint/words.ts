@@ -35,7 +35,7 @@ const tablePath = 'tools/lint/words.json';
 const sources = /\.(?:ts|md|c|h|cc|ya?ml|sh)$|^dev$/;
 /** Recorded or generated text, and the word list with its test. */
 const exempt =
-  /(?:^|\/)(?:goldens?|fixtures|generated|dist|build)\/|\.api\.md$|LICENSE|package-lock|^tools\/lint\/word(?:-list|s\.test)\.ts$/;
+  /(?:^|\/)(?:goldens?|fixtures|generated|dist|build)\/|\.api\.md$|LICENSE|package-lock|^docs\/reference\/(?!glossary|kube-proxy-behaviour)|^tools\/lint\/word(?:-list|s\.test)\.ts$/;
 
 /** Exempts its own line, or the next one if its line has nothing else: `wording: REASON` in a comment. */
 const marker = /(?:\/\/|\/\*|#|<!--) wording:(.*?)(?:-->|\*\/|$)/;
@@ -102,11 +102,11 @@ function readIfThere(path: string): string | undefined {
   }
 }
 
-/** A package with its tests, `docs/design`, or the first folder of the path; `.` for files at the root. */
+/** A package with its tests, or the first folder of the path; `.` for files at the root. */
 export function folderOf(path: string): string {
   const [first = '', second = '', third] = path.split('/');
   if (second === '') return '.';
-  const isSplit = /^(?:apps|packages|examples)$|^docs$/.test(first) && third !== undefined;
+  const isSplit = /^(?:apps|packages|examples)$/.test(first) && third !== undefined;
   return isSplit ? `${first}/${second}` : first;
 }
 

@@ -5,7 +5,7 @@ import { Extractor, ExtractorConfig } from '@microsoft/api-extractor';
 import { root } from '../workspace.ts';
 import { publicPackages } from './pack.ts';
 
-// `node --conditions=@switchyard/source tools/packages/api-report.ts` writes docs/generated/api: every exported name of every entry point,
+// `node --conditions=@switchyard/source tools/packages/api-report.ts` writes docs/reference/api: every exported name of every entry point,
 // with its type. Made of what `tsc -b` has built. A test fails when the pages are not what this would write.
 
 /** One entry point of a package. */
@@ -47,7 +47,7 @@ export function apiReport({ page, folder, types }: EntryPoint, mode: 'write' | '
       apiReport: {
         enabled: true,
         reportFileName: `${page}.api.md`,
-        reportFolder: join(root, 'docs/generated/api'),
+        reportFolder: join(root, 'docs/reference/api'),
         reportTempFolder: temporary,
       },
       docModel: { enabled: false },
@@ -80,9 +80,9 @@ const compilerOptions = {
 };
 
 if (process.argv[1] === import.meta.filename) {
-  await mkdir(join(root, 'docs/generated/api'), { recursive: true });
+  await mkdir(join(root, 'docs/reference/api'), { recursive: true });
   for (const entry of entryPoints()) {
     if (!apiReport(entry, 'write', join(root, 'node_modules/.cache/switchyard-api'))) process.exitCode = 1;
-    console.log(`docs/generated/api/${entry.page}.api.md`);
+    console.log(`docs/reference/api/${entry.page}.api.md`);
   }
 }

@@ -28,8 +28,8 @@ const rows: readonly (readonly [string, readonly string[]])[] = [
     'packages/backend-iptables/src/index.ts',
     ['backend-iptables', 'node-agent', 'example-backend-json-file', 'scenarios', ...proof],
   ],
-  ['docs/health-check-profiles.md', ['kind-lb-controller', ...proof]],
-  ['docs/library.md', ['e2e']],
+  ['docs/operate/health-check-profiles.md', ['kind-lb-controller', ...proof]],
+  ['docs/build-on/library.md', ['e2e']],
   ['deploy/helm/switchyard/values.yaml', ['node-agent', 'example-backend-json-file', ...proof]],
 ];
 

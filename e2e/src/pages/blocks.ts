@@ -1,6 +1,6 @@
 /** A block of shell commands in a page of the documentation. */
 export interface PageBlock {
-  /** `docs/kind.md`. */
+  /** `docs/operate/kind.md`. */
   readonly page: string;
   /** Line of its first command, from 1. */
   readonly line: number;

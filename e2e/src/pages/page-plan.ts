@@ -35,9 +35,9 @@ const machine = { kind: 'run', on: 'machine' } as const;
 const worker = { kind: 'run', on: 'worker' } as const;
 const leftOut = { kind: 'leftOut' } as const;
 
-/** docs/kind.md: a cluster of the reader's own, from its creation to its end. */
+/** docs/operate/kind.md: a cluster of the reader's own, from its creation to its end. */
 const kindPage: PagePlan = {
-  page: 'docs/kind.md',
+  page: 'docs/operate/kind.md',
   cluster: 'page',
   blocks: [
     {
@@ -109,9 +109,9 @@ const kindPage: PagePlan = {
 
 const swap = `kubectl -n kube-system patch daemonset kube-proxy -p '{"spec":{"template":{"spec":{"containers":[{"name":"kube-proxy","image":`;
 
-/** docs/migrate-from-kube-proxy.md on a cluster as kubeadm makes it: there, back, and beside kube-proxy. */
+/** docs/operate/migrate.md on a cluster as kubeadm makes it: there, back, and beside kube-proxy. */
 const migratePage: PagePlan = {
-  page: 'docs/migrate-from-kube-proxy.md',
+  page: 'docs/operate/migrate.md',
   cluster: kubeProxyDefault.name,
   blocks: [
     {
@@ -156,7 +156,7 @@ const deployPage: PagePlan = {
     {
       ...leftOut,
       begins: 'helm install switchyard',
-      because: 'the DaemonSet is there already; docs/kind.md installs by Helm',
+      because: 'the DaemonSet is there already; docs/operate/kind.md installs by Helm',
     },
   ],
 };

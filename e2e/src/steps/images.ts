@@ -46,7 +46,7 @@ export function buildImages(context: CellContext): Step {
   return {
     name: 'build our images',
     timeout: seconds(1200),
-    advice: 'build it by hand with ./dev image, as docs/images.md says; without a registry add --local-base',
+    advice: 'build it by hand with ./dev image, as docs/operate/images.md says; without a registry add --local-base',
     run: async (signal) => {
       for (const image of imagesOf(context)) await buildImage(context, image, signal);
     },

@@ -21,7 +21,7 @@ export function startLoadBalancer(context: CellContext): Step {
   return {
     name: 'start the LoadBalancer controller',
     timeout,
-    advice: `read its log, diagnostics/lb-controller.log; docs/kind.md says what it needs`,
+    advice: `read its log, diagnostics/lb-controller.log; docs/operate/kind.md says what it needs`,
     run: async (signal) => {
       const image = imagesOf(context).find((one) => one.name === 'kind-lb-controller');
       if (image === undefined) return;

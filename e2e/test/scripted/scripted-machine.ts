@@ -66,7 +66,7 @@ export async function scriptMachine(): Promise<ScriptedMachine> {
 
 /** The parts of a checkout that the driver and the pages use: matrix, skips, the apps' versions, pages, our own programs as scripted ones. */
 async function fakeCheckout(folder: string, programs: ScriptedPrograms): Promise<string> {
-  for (const page of ['docs/kind.md', 'docs/migrate-from-kube-proxy.md', 'deploy/README.md']) {
+  for (const page of ['docs/operate/kind.md', 'docs/operate/migrate.md', 'deploy/README.md']) {
     await mkdir(dirname(join(folder, page)), { recursive: true });
     await writeFile(join(folder, page), await readFile(join(checkout, page)));
   }

@@ -1,6 +1,6 @@
 // Losses of a rolling update behind each health-check profile: one rollout per profile, fallback off and on, and drain time, measured
-// and predicted, written to docs/generated/profile-losses.md; the figures stay in packages/rollout/.test-results. Needs root.
-//   --time-scale N (0.5)  --rate N (20, unscaled)  --lb process|docker  --only PROFILE (several; others keep their figures)  --out FOLDER (docs/generated)
+// and predicted, written to docs/reference/profile-losses.md; the figures stay in packages/rollout/.test-results. Needs root.
+//   --time-scale N (0.5)  --rate N (20, unscaled)  --lb process|docker  --only PROFILE (several; others keep their figures)  --out FOLDER (docs/reference)
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -18,7 +18,7 @@ const { values } = parseArgs({
     rate: { type: 'string', default: '20' },
     lb: { type: 'string', default: 'process' },
     only: { type: 'string', multiple: true, default: [] },
-    out: { type: 'string', default: fileURLToPath(new URL('../../../docs/generated', import.meta.url)) },
+    out: { type: 'string', default: fileURLToPath(new URL('../../../docs/reference', import.meta.url)) },
   },
 });
 

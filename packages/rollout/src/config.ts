@@ -37,7 +37,7 @@ without and with the terminating fallback. Takes about 2 minutes; needs root.
   --health-check-rise N      successes that put it back (default: the profile's)
   --fast-drain               the load balancer takes a node out as soon as an EndpointSlice says so
   --lb process|docker        where the load balancer runs: HAProxy as a process (default), or a container
-                             of a Docker Engine that the demo starts in the lab (docs/kind.md)
+                             of a Docker Engine that the demo starts in the lab (docs/operate/kind.md)
   --report FILE              the report (default demo-report.html)
   --json FILE                the same as data
 `;

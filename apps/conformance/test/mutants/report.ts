@@ -24,7 +24,7 @@ export function scoreOf(judged: readonly Judged[]): Score {
   return { caught, total, percent: total === 0 ? '0.0' : ((caught / total) * 100).toFixed(1) };
 }
 
-/** docs/generated/mutants.md. */
+/** docs/reference/mutants.md. */
 export function mutantsPage(judged: readonly Judged[], controls: readonly string[]): string {
   const { caught, total, percent } = scoreOf(judged);
   const left = judged.filter(({ result }) => result.status === 'survived');

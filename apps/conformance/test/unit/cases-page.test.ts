@@ -3,8 +3,8 @@ import { casesPage } from './cases-page.ts';
 
 const page = casesPage();
 
-test('docs/generated/conformance-cases.md is fresh; else run: nx run conformance:generate', async () => {
-  await expect(page).toMatchFileSnapshot('../../../../docs/generated/conformance-cases.md');
+test('docs/reference/conformance-cases.md is fresh; else run: nx run conformance:generate', async () => {
+  await expect(page).toMatchFileSnapshot('../../../../docs/reference/conformance-cases.md');
 });
 
 test.each([

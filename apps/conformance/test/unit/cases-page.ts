@@ -14,7 +14,7 @@ import { catalogue } from '../../src/cases/catalogue.ts';
 import type { ConformanceCase } from '../../src/model/case.ts';
 import { coverage, type CoveredFeature } from './coverage.ts';
 
-/** `docs/generated/conformance-cases.md`: every case, the rules of the matrix, and which case checks which feature. */
+/** `docs/reference/conformance-cases.md`: every case, the rules of the matrix, and which case checks which feature. */
 export function casesPage(): string {
   const all = catalogue({ dataplane: referenceDataplane.name, cell: 'dual' });
   const counts = casesByRule();
@@ -23,7 +23,7 @@ export function casesPage(): string {
 <!-- Generated from apps/conformance/src/cases by \`nx run conformance:generate\`. Do not edit. -->
 
 What \`switchyard-conformance\` can check of a Service proxy: ${all.length} cases, each in every IP family it is for. How to run
-them: [conformance](../conformance.md). \`switchyard-conformance list\` prints the same, \`--json\` with every check.
+them: [conformance](../test/conformance.md). \`switchyard-conformance list\` prints the same, \`--json\` with every check.
 
 Expectations are those of the nftables mode; where modes differ, each is held to its own.
 
@@ -100,7 +100,7 @@ function caseRow(
 /** Links the number of each cited fact to its statement. */
 function linkFacts(text: string): string {
   return text.replaceAll(/\bfacts? \d+(?:(?:, | and )\d+)*/g, (facts) =>
-    facts.replaceAll(/\d+/g, (fact) => `[${fact}](../reference/kube-proxy-behaviour.md#fact-${fact})`),
+    facts.replaceAll(/\d+/g, (fact) => `[${fact}](kube-proxy-behaviour.md#fact-${fact})`),
   );
 }
 

@@ -50,8 +50,8 @@ test('what explains a survivor explains a mutant that there is', () => {
   expect([...survivors.keys()].filter((id) => !ids.has(id))).toEqual([]);
 });
 
-describe('docs/generated/mutants.md; else run: ./dev mutants --page docs/generated/mutants.md', () => {
-  const page = readFileSync(join(checkout, 'docs/generated/mutants.md'), 'utf8');
+describe('docs/reference/mutants.md; else run: ./dev mutants --page docs/reference/mutants.md', () => {
+  const page = readFileSync(join(checkout, 'docs/reference/mutants.md'), 'utf8');
   const rows = [...page.matchAll(/^\| `(.*?)` \|(.*)$/gm)].map(([, id = '', cells = '']) => ({ id, cells }));
   const unnoticed = rows.filter(({ cells }) => cells.includes('| **nothing** |')).map(({ id }) => id);
 

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { healthProfiles } from '../../src/health-profile/health-profiles.ts';
 import { durationText, rangeText } from '../../src/health-profile/profile-text.ts';
 
-const page = readFileSync(new URL('../../../../docs/health-check-profiles.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../../../../docs/operate/health-check-profiles.md', import.meta.url), 'utf8');
 const rows = page
   .split('\n')
   .filter((line) => line.startsWith('| `'))

@@ -4,8 +4,8 @@ import { rulesPage } from './rules-page.ts';
 
 const page = rulesPage();
 
-test('docs/generated/nftables-rules.md is fresh; else run: nx run backend-nftables:generate', async () => {
-  await expect(page).toMatchFileSnapshot('../../../../docs/generated/nftables-rules.md');
+test('docs/reference/nftables-rules.md is fresh; else run: nx run backend-nftables:generate', async () => {
+  await expect(page).toMatchFileSnapshot('../../../../docs/reference/nftables-rules.md');
 });
 
 test.each([

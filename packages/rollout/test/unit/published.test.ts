@@ -7,7 +7,7 @@ import { summarise } from '../../src/summarise.ts';
 import { syntheticRun } from '../../src/testing/synthetic-run.ts';
 import { profileCell } from '../../bench/profile-table/profile-cell.ts';
 
-const page = readFileSync(new URL('../../../../docs/generated/profile-losses.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../../../../docs/reference/profile-losses.md', import.meta.url), 'utf8');
 
 /** One measured rollout, read from the page. */
 interface PublishedRollout {

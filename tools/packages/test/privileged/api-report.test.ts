@@ -19,19 +19,19 @@ beforeAll(async () => {
 afterAll(() => rm(temporary, { recursive: true, force: true }));
 
 for (const entry of entryPoints()) {
-  test(`docs/generated/api/${entry.page}.api.md has what ${entry.folder} exports`, () => {
+  test(`docs/reference/api/${entry.page}.api.md has what ${entry.folder} exports`, () => {
     assert.ok(apiReport(entry, 'compare', temporary), `${entry.page}.api.md differs from what is exported; ${write}`);
   });
 }
 
 test('there is no page of a removed entry point', () => {
   const pages = entryPoints().map(({ page }) => `${page}.api.md`);
-  assert.deepEqual(readdirSync(join(root, 'docs/generated/api')).toSorted(), pages.toSorted());
+  assert.deepEqual(readdirSync(join(root, 'docs/reference/api')).toSorted(), pages.toSorted());
 });
 
 test('every exported name says what it is', () => {
   const bare = entryPoints().flatMap(({ page }) => {
-    const text = readFileSync(join(root, `docs/generated/api/${page}.api.md`), 'utf8');
+    const text = readFileSync(join(root, `docs/reference/api/${page}.api.md`), 'utf8');
     return [...text.matchAll(/^\/\/ @public \(undocumented\)\n(.*)$/gm)].map(([, line]) => `${page}: ${line}`);
   });
   assert.deepEqual(bare, []);

@@ -29,7 +29,10 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 test('the examples of all pages compile against the installed packages, and so does the example tool', async () => {
-  const pages = [...publicPackages().map((one) => join(root, one.folder, 'README.md')), join(root, 'docs/library.md')];
+  const pages = [
+    ...publicPackages().map((one) => join(root, one.folder, 'README.md')),
+    join(root, 'docs/build-on/library.md'),
+  ];
   let examples = 0;
   for (const page of pages) {
     const blocks = [...(await readFile(page, 'utf8')).matchAll(/^```ts\n(.*?)^```$/gms)];

@@ -51,7 +51,7 @@ const readyTimeout = millis(30_000);
 const port = 80;
 const echoPort = 7000;
 
-/** The profile whose health checks always leave a node UP: docs/health-check-profiles.md. */
+/** The profile whose health checks always leave a node UP: docs/operate/health-check-profiles.md. */
 const profile = 'switchyard';
 
 /** Starts everything that a rollout needs, on an environment whose proxy runs on its first node. */

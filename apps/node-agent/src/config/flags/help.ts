@@ -13,7 +13,7 @@ export function helpText(): string {
   return `usage: switchyard-agent [FLAGS]
 
 Programs the Service dataplane of this node in place of kube-proxy, and accepts kube-proxy's flags and configuration
-file. docs/generated/flags.md and config.md describe their meaning here.
+file. docs/reference/flags.md and config.md describe their meaning here.
 
 ${groups.join('\n')}`;
 }

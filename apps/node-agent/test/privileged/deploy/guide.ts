@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 
-const guide = new URL('../../../../../docs/migrate-from-kube-proxy.md', import.meta.url);
-const kind = new URL('../../../../../docs/kind.md', import.meta.url);
+const guide = new URL('../../../../../docs/operate/migrate.md', import.meta.url);
+const kind = new URL('../../../../../docs/operate/kind.md', import.meta.url);
 const readme = new URL('../../../../../deploy/README.md', import.meta.url);
 
 /** The whole migration guide. */
@@ -19,7 +19,7 @@ export function readmeCommands(tag: string): Promise<readonly string[]> {
   return commandsOf(readme, tag);
 }
 
-/** The same of docs/kind.md. */
+/** The same of docs/operate/kind.md. */
 export function kindCommands(tag: string): Promise<readonly string[]> {
   return commandsOf(kind, tag);
 }

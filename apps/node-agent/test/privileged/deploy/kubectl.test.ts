@@ -126,7 +126,7 @@ describe.each(['in PATH', "Debian's"] as const)('kubectl %s', (kubectl) => {
   });
 
   test.each(['nftables', 'iptables', 'ebpf'])(
-    'the commands of docs/kind.md install mode %s without Helm',
+    'the commands of docs/operate/kind.md install mode %s without Helm',
     async (mode) => {
       await using bench = await startBench(kubectl);
       const [commands = ''] = await kindCommands('kustomize');

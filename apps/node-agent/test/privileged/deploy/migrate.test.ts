@@ -9,7 +9,7 @@ import { oldChains, writeOldRules } from './old-kube-proxy.ts';
 import { logOf, type OperatorBench, startOperatorBench } from './operator-bench.ts';
 import type { Rendered } from './rendered.ts';
 
-// Walks docs/migrate-from-kube-proxy.md: its own command lines, the real kubectl, the real agent with the command line
+// Walks docs/operate/migrate.md: its own command lines, the real kubectl, the real agent with the command line
 // of kubeadm's DaemonSet, while a pod calls a Service all the time. Played are kube-proxy (its rules, not the program),
 // and the DaemonSet's controller.
 

@@ -21,7 +21,7 @@ const typeTexts: Readonly<Record<FieldType, string>> = {
 
 const changeTexts = { live: 'at once', restart: 'restart', none: '' } as const;
 
-/** The text of docs/generated/config.md: every field of both configuration files, made from the schemas. */
+/** The text of docs/reference/config.md: every field of both configuration files, made from the schemas. */
 export function configReference(): string {
   return `# Configuration files
 

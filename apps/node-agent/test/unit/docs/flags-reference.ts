@@ -5,7 +5,7 @@ import { removedFlags } from '../../../src/config/flags/parse-flags.ts';
 import { flags } from '../../../src/config/flags/table.ts';
 import { countText, meaningText } from './meaning-text.ts';
 
-/** The text of docs/generated/flags.md: every flag, made from the tables. */
+/** The text of docs/reference/flags.md: every flag, made from the tables. */
 export function flagsReference(): string {
   const theirs = flags.filter(({ group }) => group !== 'Switchyard');
   return `# Flags

@@ -10,7 +10,7 @@ export const stageTexts: Readonly<Record<GateStageName, string>> = {
   DEPRECATED: 'deprecated',
 };
 
-/** The text about feature gates of docs/generated/config.md, made from the gate table. */
+/** The text about feature gates of docs/reference/config.md, made from the gate table. */
 export function gateReference(): string {
   return `The agent knows the gates of kube-proxy in Kubernetes 1.26 to 1.38, and reads them as ${kubernetesRelease} does; one that began later
 has its first stage. No gate keeps the agent from starting: a file that is legal for one release must not fail with another.

@@ -9,7 +9,7 @@ import {
 import { markdownTable } from '@switchyard/host';
 import { registeredBackends } from '../../../src/backends.ts';
 
-/** The text of docs/generated/metrics.md: every metric, made from the declarations. */
+/** The text of docs/reference/metrics.md: every metric, made from the declarations. */
 export function metricsReference(): string {
   const { 'kube-proxy': theirs, switchyard: ours } = metricDeclarations;
   return [
@@ -17,7 +17,7 @@ export function metricsReference(): string {
     '',
     '<!-- Generated from the declarations in packages/core/src/metrics; see docs/design/metrics.md. Do not edit. -->',
     '',
-    'Metrics on `/metrics`. How to scrape them, useful queries and the dashboard: [metrics](../metrics.md).',
+    'Metrics on `/metrics`. How to scrape them, useful queries and the dashboard: [metrics](../operate/metrics.md).',
     '',
     '## Same as kube-proxy 1.36 to 1.38',
     '',

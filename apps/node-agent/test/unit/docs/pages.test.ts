@@ -9,10 +9,10 @@ import { metricsReference } from './metrics-reference.ts';
 import { parityPage } from './parity/page.ts';
 
 test.each([
-  ['docs/generated/config.md', configReference],
-  ['docs/generated/flags.md', flagsReference],
-  ['docs/generated/metrics.md', metricsReference],
-  ['docs/kube-proxy-parity.md', parityPage],
+  ['docs/reference/config.md', configReference],
+  ['docs/reference/flags.md', flagsReference],
+  ['docs/reference/metrics.md', metricsReference],
+  ['docs/reference/kube-proxy-parity.md', parityPage],
 ])('%s is fresh; else run: nx run node-agent:generate', async (path, page) => {
   await expect(page()).toMatchFileSnapshot(`../../../../../${path}`);
 });

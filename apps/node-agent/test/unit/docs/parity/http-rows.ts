@@ -41,7 +41,7 @@ const health: readonly HttpRow[] = [
     what: 'clients that send without reading, or send half a request',
     paths: [],
     standing: 'better',
-    note: '[limits](design/http.md#limits-of-a-client): one request of a connection at a time, five seconds to send it; kube-proxy has no limit',
+    note: '[limits](../design/http.md#limits-of-a-client): one request of a connection at a time, five seconds to send it; kube-proxy has no limit',
   },
 ];
 
@@ -90,7 +90,7 @@ const metricsServer: readonly HttpRow[] = [
     what: '`/metrics` as text, with the header `Process-Start-Time-Unix`',
     paths: ['metrics:/metrics'],
     standing: 'better',
-    note: '[all metrics](generated/metrics.md); also as OpenMetrics',
+    note: '[all metrics](metrics.md); also as OpenMetrics',
   },
   {
     what: '`/metrics` compressed with gzip',

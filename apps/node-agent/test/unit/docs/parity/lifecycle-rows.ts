@@ -9,12 +9,12 @@ const start: readonly ParityRow[] = [
   {
     what: 'start on the rules of an earlier run',
     standing: 'same',
-    note: 'the rules are adopted in place; no connection fails ([nftables](design/nftables.md#birthmark-and-versions))',
+    note: 'the rules are adopted in place; no connection fails ([nftables](../design/nftables.md#birthmark-and-versions))',
   },
   {
     what: 'start on the rules of another proxy mode',
     standing: 'better',
-    note: 'the agent writes its rules first, then removes those of kube-proxy or of its own other mode. kube-proxy removes first: a gap ([take-over](operations.md#taking-over-from-kube-proxy))',
+    note: 'the agent writes its rules first, then removes those of kube-proxy or of its own other mode. kube-proxy removes first: a gap ([take-over](../operate/operations.md#taking-over-from-kube-proxy))',
   },
   {
     what: "start on kube-proxy's chains, in the iptables mode",
@@ -108,7 +108,7 @@ const node: readonly ParityRow[] = [
   {
     what: 'Events',
     standing: 'better',
-    note: "kube-proxy's reasons and reporter, and more ([list](design/node.md#events)); `kubectl describe service` shows those of a Service, unlike kube-proxy's",
+    note: "kube-proxy's reasons and reporter, and more ([list](../design/node.md#events)); `kubectl describe service` shows those of a Service, unlike kube-proxy's",
   },
 ];
 
@@ -116,7 +116,7 @@ const apiServer: readonly ParityRow[] = [
   {
     what: 'API server away, slow, or without the history that a watch needs',
     standing: 'same',
-    note: 'rules stay, a new list follows ([every fault with figures](design/faults.md))',
+    note: 'rules stay, a new list follows ([every fault with figures](../design/faults.md))',
   },
   {
     what: 'compression of the first objects of a watch (API server from 1.37)',
@@ -136,7 +136,7 @@ const drift: readonly ParityRow[] = [
   {
     what: 'another program changes the rules',
     standing: 'better',
-    note: 'found at once, repaired and reported; with iptables-legacy after about 30 s, later in large clusters ([drift](design/drift.md)). kube-proxy repairs at its next full sync, within an hour; iptables within 30 s if all its tables were flushed',
+    note: 'found at once, repaired and reported; with iptables-legacy after about 30 s, later in large clusters ([drift](../design/drift.md)). kube-proxy repairs at its next full sync, within an hour; iptables within 30 s if all its tables were flushed',
   },
   {
     what: 'periodic full sync with more than 1,000 endpoints',

@@ -10,15 +10,15 @@ export interface OwnRow {
 export const ownRows: readonly OwnRow[] = [
   {
     what: '`/debug/forwarding`, `/debug/explain`, `/debug/dump`',
-    how: 'the applied rules in words, and the fate of a packet ([debugging](debugging.md))',
+    how: 'the applied rules in words, and the fate of a packet ([debugging](../operate/debug.md))',
   },
   {
     what: 'ebpf mode',
-    how: "answers of the nftables mode, except for [the limits of sockets](operations.md#what-the-ebpf-mode-does-not-do). `mode: ebpf` is the only value in kube-proxy's file that kube-proxy refuses; the mode reads the `nftables` stanza",
+    how: "answers of the nftables mode, except for [the limits of sockets](../operate/operations.md#what-the-ebpf-mode-does-not-do). `mode: ebpf` is the only value in kube-proxy's file that kube-proxy refuses; the mode reads the `nftables` stanza",
   },
   {
     what: 'age of the rules',
-    how: 'in the kernel, readable without the agent ([operations](operations.md#how-old-are-the-rules)); the next start reports it',
+    how: 'in the kernel, readable without the agent ([operations](../operate/operations.md#how-old-are-the-rules)); the next start reports it',
   },
   {
     what: '`ipMode: Router` (KEP-6272, a draft)',
@@ -26,6 +26,6 @@ export const ownRows: readonly OwnRow[] = [
   },
   {
     what: '`--switchyard-*`, `SwitchyardConfiguration`, `switchyard_*`',
-    how: 'settings and metrics without a name in kube-proxy: [flags](generated/flags.md#switchyard), [fields](generated/config.md#switchyardconfiguration), [metrics](generated/metrics.md#ours)',
+    how: 'settings and metrics without a name in kube-proxy: [flags](flags.md#switchyard), [fields](config.md#switchyardconfiguration), [metrics](metrics.md#ours)',
   },
 ];

@@ -9,7 +9,7 @@ import { serviceRows } from './service-rows.ts';
 import { fieldRows, flagRows } from './setting-rows.ts';
 import { sources } from './sources.ts';
 
-/** The text of docs/kube-proxy-parity.md, made from the tables in this folder. */
+/** The text of docs/reference/kube-proxy-parity.md, made from the tables in this folder. */
 export function parityPage(): string {
   return `# Beside kube-proxy 1.36 to 1.38
 
@@ -17,7 +17,7 @@ export function parityPage(): string {
 
 One by one: the HTTP answers, the behaviour, the flags, fields, metrics and feature gates of kube-proxy on Linux, and the
 agent's standing in each. A mode is compared with kube-proxy's mode of the same name. Where the agent's modes answer packets
-differently: [the backends beside each other](design/backends.md).
+differently: [the backends beside each other](../design/backends.md).
 
 The column **kube-proxy** names the releases that have the subject of the row. The agent behaves the same with every
 release of Kubernetes. The column **Here** has one of five values:
@@ -53,26 +53,26 @@ ${rowTable('What', serviceRows)}
 
 ## Flags
 
-All flags with their defaults and meaning: [flags](generated/flags.md).
+All flags with their defaults and meaning: [flags](flags.md).
 
 ${listedAndTable('Flag', flagRows)}
 
 ## Fields
 
-All fields of \`KubeProxyConfiguration\` with their defaults and meaning: [fields](generated/config.md).
+All fields of \`KubeProxyConfiguration\` with their defaults and meaning: [fields](config.md).
 
 ${listedAndTable('Field', fieldRows)}
 
 ## Metrics
 
-All metrics with their labels and meaning: [metrics](generated/metrics.md).
+All metrics with their labels and meaning: [metrics](metrics.md).
 
 ${listedAndTable('Metric', metricRows)}
 
 ## Feature gates
 
 The agent accepts the gates of 1.26 to 1.38; gates of other components have no effect
-([all gates](generated/config.md#feature-gates)). \`-\`: the release has no such gate.
+([all gates](config.md#feature-gates)). \`-\`: the release has no such gate.
 
 ${markdownTable(
   ['Gate', ...comparedReleases, 'Here'],

@@ -5,7 +5,7 @@ export const serviceRows: readonly ParityRow[] = [
   {
     what: 'cluster IP, NodePort, external and load-balancer IP, both traffic policies, source ranges, topology hints, terminating endpoints, SCTP, dual stack',
     standing: 'same',
-    note: '[scenarios](design/scenarios.md), with real packets',
+    note: '[scenarios](../design/scenarios.md), with real packets',
   },
   { what: '`ipMode` `VIP`, `Proxy`, or none', standing: 'same', note: '' },
   {
@@ -36,12 +36,12 @@ export const serviceRows: readonly ParityRow[] = [
   {
     what: 'session affinity, nftables mode',
     standing: 'different',
-    note: '[differences](design/session-affinity.md)',
+    note: '[differences](../design/session-affinity.md)',
   },
   {
     what: 'stale UDP flows of changed endpoints',
     standing: 'better',
-    note: 'only flows of Services, never of other programs that use the same port number ([conntrack](design/conntrack.md))',
+    note: 'only flows of Services, never of other programs that use the same port number ([conntrack](../design/conntrack.md))',
   },
   {
     what: 'stale UDP flows of a Service without endpoints',
@@ -75,7 +75,7 @@ export const serviceRows: readonly ParityRow[] = [
     what: 'NodePorts on 127.0.0.1 and ::1, nftables mode (KEP-6032)',
     since: '1.37',
     standing: 'same',
-    note: 'TCP, through a proxy in the process, where `nodePortAddresses` names loopback; UDP and SCTP are refused. Also in the ebpf mode ([how](design/localhost-node-ports.md)). Gate `KubeProxyNFTablesLocalhostNodePorts`: off in 1.37, on in 1.38 (kubernetes/kubernetes#142490) and here',
+    note: 'TCP, through a proxy in the process, where `nodePortAddresses` names loopback; UDP and SCTP are refused. Also in the ebpf mode ([how](../design/localhost-node-ports.md)). Gate `KubeProxyNFTablesLocalhostNodePorts`: off in 1.37, on in 1.38 (kubernetes/kubernetes#142490) and here',
   },
   {
     what: 'names in the kernel, iptables mode',
