@@ -4,9 +4,9 @@ import {
   type ApplyRequest,
   type BackendCapabilities,
   type BackendObservers,
+  createApply,
   type DataplaneBackend,
   type Drift,
-  runApply,
   type ServiceCounters,
 } from '@switchyard/core/engine';
 import { AppliedTable } from './kernel/applied-table.ts';
@@ -50,6 +50,7 @@ export class EbpfBackend implements DataplaneBackend {
   readonly #statistics: ServiceStatistics;
   readonly #rules: RulesPart;
   readonly #applied: AppliedTable;
+  readonly #apply: DataplaneBackend['apply'];
   readonly #drift: EbpfDrift;
 
   constructor(parts: BackendParts) {
@@ -63,6 +64,7 @@ export class EbpfBackend implements DataplaneBackend {
     this.#statistics = new ServiceStatistics(clock);
     this.#rules = new RulesPart(rules);
     this.#applied = new AppliedTable({ kernel, programs, wire }, this.#rules);
+    this.#apply = createApply(this.#applied, { logger: parts.logger, ipFamily });
     this.#drift = driftOf(parts, programs);
     const { age } = rules.observers;
     this.observers = {
@@ -75,7 +77,7 @@ export class EbpfBackend implements DataplaneBackend {
 
   async apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
     using _ = this.#drift.hold();
-    return await runApply(this.#applied, request, { signal, logger: this.#parts.logger, ipFamily: this.ipFamily });
+    return await this.#apply(request, signal);
   }
 
   async cleanup(signal: AbortSignal): Promise<readonly string[]> {

@@ -6,8 +6,8 @@ import {
   type ApplyRequest,
   type BackendCapabilities,
   type BackendObservers,
+  createApply,
   type DataplaneBackend,
-  runApply,
   ServiceTracker,
 } from '@switchyard/core/engine';
 import {
@@ -64,6 +64,7 @@ export class IptablesBackend implements DataplaneBackend {
   readonly #look: LegacyLook;
   readonly #parts: IptablesBackendParts;
   readonly #engine: AppliedState;
+  readonly #apply: DataplaneBackend['apply'];
   readonly #uptime: () => Millis;
 
   constructor(parts: IptablesBackendParts) {
@@ -77,6 +78,7 @@ export class IptablesBackend implements DataplaneBackend {
     const driver = new IptablesDriver({ client, tracker, logger, clock, choices, syncPeriod, prepare, onWritten });
     this.driver = driver;
     this.#engine = new ApplyEngine(driver, tracker);
+    this.#apply = createApply(this.#engine, { logger, ipFamily: this.ipFamily });
     this.#counters = new RuleCounters({ client, clock, entries: () => driver.entries() });
     this.#look = new LegacyLook(driver);
     const watched = { client, look: this.#look, foreign: driver, clock, logger, period: syncPeriod };
@@ -93,7 +95,7 @@ export class IptablesBackend implements DataplaneBackend {
 
   async apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
     using _apply = this.#look.applying();
-    return await runApply(this.#engine, request, { signal, logger: this.#parts.logger, ipFamily: this.ipFamily });
+    return await this.#apply(request, signal);
   }
 
   async cleanup(signal: AbortSignal): Promise<readonly string[]> {

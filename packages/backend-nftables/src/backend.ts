@@ -1,12 +1,10 @@
 import {
   type AppliedState,
   ApplyEngine,
-  type ApplyOutcome,
-  type ApplyRequest,
   type BackendCapabilities,
   type BackendObservers,
+  createApply,
   type DataplaneBackend,
-  runApply,
   type ServiceCounters,
   ServiceCounts,
   ServiceTracker,
@@ -48,6 +46,7 @@ export class NftablesBackend implements DataplaneBackend {
   readonly ipFamily: IpFamily;
   readonly capabilities: BackendCapabilities;
   readonly observers: BackendObservers;
+  readonly apply: DataplaneBackend['apply'];
   readonly #transport: NftTransport;
   readonly #logger: Logger;
   readonly #clock: Clock;
@@ -79,10 +78,7 @@ export class NftablesBackend implements DataplaneBackend {
     const tracker = this.#tracker;
     this.#driver = new NftablesDriver({ transport, ipFamily, names, counts, clock, logger, tracker });
     this.#engine = new ApplyEngine(this.#driver, tracker);
-  }
-
-  apply(request: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
-    return runApply(this.#engine, request, { signal, logger: this.#logger, ipFamily: this.ipFamily });
+    this.apply = createApply(this.#engine, { logger, ipFamily });
   }
 
   async cleanup(signal: AbortSignal): Promise<readonly string[]> {

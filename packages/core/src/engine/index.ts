@@ -1,4 +1,3 @@
-export * from './apply/commit-groups.ts';
 export * from './apply/driver.ts';
 export * from './apply/apply-engine.ts';
 export * from './dataplane-backend.ts';

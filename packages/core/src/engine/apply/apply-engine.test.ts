@@ -9,7 +9,7 @@ import { type HeldEntry, MemoryDriver, MemoryKernel } from '../../testing/memory
 import { situation } from '../../testing/situations.ts';
 import type { ApplyOutcome, ApplyRequest, DataplaneBackend } from '../dataplane-backend.ts';
 import { ApplyEngine, ServiceTracker } from './apply-engine.ts';
-import { runApply } from './apply-engine.ts';
+import { createApply } from './apply-engine.ts';
 
 const keyOf = (name: string): ServicePortKey => servicePortKey(serviceKey('shop', name), '', 'TCP');
 const [a, b, c] = [keyOf('a'), keyOf('b'), keyOf('c')];
@@ -32,13 +32,10 @@ class Driven extends DrivenBackend {
     const tracker = new ServiceTracker<HeldEntry>();
     const driver = new MemoryDriver(kernel, tracker, { sleep: () => Promise.resolve() });
     const engine = new ApplyEngine(driver, tracker);
+    const applyTo = createApply(engine, { logger: noopLogger, ipFamily: 'IPv4' });
     const apply = (request: ApplyRequest): Promise<ApplyOutcome> => {
       this.#controller = new AbortController();
-      return runApply(engine, request, {
-        signal: this.#controller.signal,
-        logger: noopLogger,
-        ipFamily: 'IPv4',
-      });
+      return applyTo(request, this.#controller.signal);
     };
     super({ apply } as unknown as DataplaneBackend); // the rest of a backend is not called
     this.driver = driver;

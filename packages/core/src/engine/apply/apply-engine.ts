@@ -1,11 +1,19 @@
-import { HostError } from '../../base/errors.ts';
+import { DataplaneError, HostError, isExpected } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
-import { type ChangeGroup, type Driver, type DriverRun, KernelDiffersError, type ServiceWish } from './driver.ts';
-import { type CommitResult, commitGroups, noResult, outcomeOf } from './commit-groups.ts';
-import type { ApplyOutcome, ApplyRequest } from '../dataplane-backend.ts';
+import {
+  type ChangeGroup,
+  type Driver,
+  type DriverRun,
+  type GroupWriter,
+  KernelDiffersError,
+  type PlannedGroup,
+  type ServiceWish,
+} from './driver.ts';
+import type { ApplyOutcome, ApplyRequest, DataplaneBackend } from '../dataplane-backend.ts';
 import type { ServiceForwarding, TableDelta } from '../../model/forwarding/forwarding-table.ts';
 import type { IpFamily } from '../../model/ip/address.ts';
 import type { ServicePortKey } from '../../model/records/keys.ts';
+import { millis } from '../../base/time.ts';
 
 /** One service port as the kernel holds it. */
 export interface HeldService {
@@ -68,7 +76,7 @@ export class ServiceTracker<Held extends HeldService> {
 
 /**
  * Brings the kernel to a table through a driver: first apply, full apply, delta, heal, retry and adoption are this one path,
- * which differs in the objects that are read first. Calls do not overlap; `runApply` is the entry.
+ * which differs in the objects that are read first. Calls do not overlap; `createApply` gives the entry.
  */
 export class ApplyEngine<Held extends HeldService, Group extends ChangeGroup<Change>, Change> implements AppliedState {
   readonly #driver: Driver<Group, Change>;
@@ -134,41 +142,206 @@ export interface AppliedState {
 /** Attempts of one apply when the kernel turns out to differ from the record. */
 const maxReadings = 3;
 
-/** The surroundings of an apply. */
+/** The surroundings of the applies of one backend. */
 export interface ApplyContext {
-  readonly signal: AbortSignal;
   readonly logger: Logger;
   readonly ipFamily: IpFamily;
 }
 
 /**
- * Runs one apply by the contract of `DataplaneBackend.apply`: a delta where the kernel's state is known, otherwise a full
- * apply; once more, after reading back, when the kernel differs from the record. A refusal of the host is the outcome
- * `failed`; an aborted apply rejects with the signal's reason. Both forget the state.
+ * Returns the `apply` of a backend by the contract of `DataplaneBackend.apply`: a delta where the kernel's state is known,
+ * otherwise a full apply; once more, after reading back, when the kernel differs from the record. A refusal of the host is
+ * the outcome `failed`; an aborted apply rejects with the signal's reason. Both forget the state.
  */
-export async function runApply(
-  state: AppliedState,
-  request: ApplyRequest,
-  { signal, logger, ipFamily }: ApplyContext,
-): Promise<ApplyOutcome> {
-  try {
-    for (let readings = 1; ; readings++) {
-      try {
-        return await runOnce(state, request, signal);
-      } catch (error) {
-        if (!(error instanceof KernelDiffersError) || readings === maxReadings) throw error;
-        state.forget();
-        logger.warn('the rules are read back', { ipFamily, reason: error.message, cause: error.cause });
+export function createApply(state: AppliedState, { logger, ipFamily }: ApplyContext): DataplaneBackend['apply'] {
+  return async (request, signal) => {
+    try {
+      for (let readings = 1; ; readings++) {
+        try {
+          return await runOnce(state, request, signal);
+        } catch (error) {
+          if (!(error instanceof KernelDiffersError) || readings === maxReadings) throw error;
+          state.forget();
+          logger.warn('the rules are read back', { ipFamily, reason: error.message, cause: error.cause });
+        }
       }
+    } catch (error) {
+      state.forget();
+      signal.throwIfAborted();
+      if (error instanceof HostError) return { status: 'failed', error };
+      throw error;
     }
-  } catch (error) {
-    state.forget();
-    signal.throwIfAborted();
-    if (error instanceof HostError) return { status: 'failed', error };
-    throw error;
-  }
+  };
 }
 
 function runOnce(state: AppliedState, { table, scope }: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
   return state.apply({ table, scope: scope.kind === 'delta' && !state.isKnown ? { kind: 'full' } : scope }, signal);
+}
+
+/** The result for all groups. */
+export interface CommitResult {
+  /** Changes that the kernel accepted. */
+  writes: number;
+  /** Services that the kernel refused or that cannot be rendered, each with its first error. */
+  readonly failed: Map<ServicePortKey, Error>;
+  /** Groups that the kernel refused; excludes services that cannot be rendered. */
+  refused: number;
+  /** Stale objects that could not be removed. */
+  readonly unremoved: Error[];
+}
+
+/** An empty result. */
+export function noResult(): CommitResult {
+  return { writes: 0, failed: new Map(), refused: 0, unremoved: [] };
+}
+
+/** The result as the outcome of an apply. */
+export function outcomeOf({ writes: count, failed, unremoved: [unremoved] }: CommitResult): ApplyOutcome {
+  const writes = unremoved === undefined ? { writes: count } : { writes: count, unremoved };
+  return failed.size > 0 ? { status: 'partial', ...writes, failed } : { status: 'applied', ...writes };
+}
+
+/** Attempts of a write that another process blocks, and the wait between two. */
+const maxAttempts = 4;
+const attemptGap = millis(50);
+
+/**
+ * Writes groups in their order, in as few writes as the writer's limit allows. After a refusal it finds the refused
+ * group, by the report of the kernel or by halving, and writes all others. Groups are taken from the iterable when
+ * their turn comes. Fills `result` as it proceeds. Rejects when settings are refused, and with errors of the writer.
+ */
+export async function commitGroups<Group extends ChangeGroup<Change>, Change>(
+  groups: Iterable<Group>,
+  { writer, result }: { readonly writer: GroupWriter<Group, Change>; readonly result: CommitResult },
+  signal: AbortSignal,
+): Promise<void> {
+  const commit = new Commit(writer, result);
+  let isFirst = true;
+  for (const part of commit.parts(groups)) {
+    if (!isFirst && writer.isBlocking) await writer.clock.sleep(millis(0), signal);
+    isFirst = false;
+    await commit.write(part, signal);
+  }
+}
+
+class Commit<Group extends ChangeGroup<Change>, Change> {
+  readonly #writer: GroupWriter<Group, Change>;
+  readonly #result: CommitResult;
+  #budget: number;
+
+  constructor(writer: GroupWriter<Group, Change>, result: CommitResult) {
+    this.#writer = writer;
+    this.#result = result;
+    this.#budget = writer.refusalBudget;
+  }
+
+  /** Plans groups and packs them into writes. */
+  *parts(groups: Iterable<Group>): Generator<readonly PlannedGroup<Group, Change>[]> {
+    let part: PlannedGroup<Group, Change>[] = [];
+    let weight = 0;
+    for (const group of groups) {
+      const planned = this.#plan(group);
+      if (planned === undefined) continue;
+      const own = this.#writer.weigh(planned.changes);
+      const together = part.at(-1)?.group.together;
+      const isBound = together !== undefined && together === group.together;
+      if (part.length > 0 && !isBound && weight + own > this.#writer.limit) {
+        yield part;
+        [part, weight] = [[], 0];
+      }
+      part.push(planned);
+      weight += own;
+    }
+    if (part.length > 0) yield part;
+  }
+
+  async write(planned: readonly PlannedGroup<Group, Change>[], signal: AbortSignal): Promise<void> {
+    const writer = this.#writer;
+    let part = planned;
+    for (let attempts = 1; part.length > 0;) {
+      const written = await writer.write(part, signal);
+      this.#result.writes += written.writes;
+      if (written.status === 'written') {
+        for (const { group } of part) group.settle(true);
+        return;
+      }
+      const { error, isTransient = false } = written;
+      if (isTransient) {
+        if (attempts === maxAttempts) throw error;
+        attempts++;
+        await writer.clock.sleep(attemptGap, signal);
+        part = this.#again(part);
+        continue;
+      }
+      this.#budget--;
+      if (this.#budget <= 0) {
+        for (const { group } of part) this.#refuse(group, error);
+        return;
+      }
+      const refused = part.length === 1 ? part[0] : part.find(({ group }) => group === written.group);
+      if (refused !== undefined) part = await this.#withoutRefused(part, { refused, error }, signal);
+      else {
+        const middle = Math.ceil(part.length / 2);
+        await this.write(this.#again(part.slice(0, middle)), signal);
+        part = this.#again(part.slice(middle));
+      }
+    }
+  }
+
+  /** Returns the groups to write next: all of them once more, or the rest after the refused group has failed. */
+  async #withoutRefused(
+    part: readonly PlannedGroup<Group, Change>[],
+    { refused, error }: { readonly refused: PlannedGroup<Group, Change>; readonly error: Error },
+    signal: AbortSignal,
+  ): Promise<readonly PlannedGroup<Group, Change>[]> {
+    const writer = this.#writer;
+    if ((await writer.reconsider?.(refused, error, signal)) === true) return this.#again(part);
+    this.#refuse(refused.group, error);
+    const instead = writer.insteadOf?.(refused.group);
+    return this.#again(
+      part.flatMap((one) => {
+        if (one !== refused) return one;
+        return instead === undefined ? [] : (this.#plan(instead) ?? []);
+      }),
+    );
+  }
+
+  /** Undefined when there is nothing to write: the group is settled, or has failed. */
+  #plan(group: Group): PlannedGroup<Group, Change> | undefined {
+    let changes: readonly Change[];
+    try {
+      changes = group.plan();
+    } catch (error) {
+      if (group.owner.kind !== 'services' || !isExpected(error) || error instanceof KernelDiffersError) throw error;
+      this.#fail(group, error);
+      return undefined;
+    }
+    if (changes.length > 0) return { group, changes };
+    group.settle(true);
+    return undefined;
+  }
+
+  #again(part: readonly PlannedGroup<Group, Change>[]): readonly PlannedGroup<Group, Change>[] {
+    if (this.#writer.atomicity === 'transaction') return part;
+    return part.flatMap(({ group }) => this.#plan(group) ?? []);
+  }
+
+  #refuse(group: Group, error: Error): void {
+    this.#result.refused++;
+    this.#fail(group, error);
+  }
+
+  #fail(group: Group, error: Error): void {
+    const { owner } = group;
+    const { failed, unremoved } = this.#result;
+    group.settle(false);
+    if (owner.kind === 'services') {
+      for (const key of owner.keys) failed.set(key, failed.get(key) ?? error);
+    } else if (owner.kind === 'stale') {
+      unremoved.push(
+        new HostError('apply.unremoved', `cannot remove ${owner.what}: ${error.message}`, { cause: error }),
+      );
+    } else
+      throw error instanceof DataplaneError ? error : new HostError('apply.refused', error.message, { cause: error });
+  }
 }

@@ -10,7 +10,7 @@ import {
   type PlannedGroup,
   type WriteResult,
 } from './driver.ts';
-import { commitGroups, type CommitResult, noResult, outcomeOf } from './commit-groups.ts';
+import { commitGroups, type CommitResult, noResult, outcomeOf } from './apply-engine.ts';
 
 const keyOf = (name: string): ServicePortKey => servicePortKey(serviceKey('shop', name), '', 'TCP');
 

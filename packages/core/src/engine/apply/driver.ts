@@ -4,7 +4,7 @@ import type { DataplaneTraits } from '../../model/forwarding/dataplane-traits.ts
 import type { ServiceForwarding } from '../../model/forwarding/forwarding-table.ts';
 import type { ServicePortKey } from '../../model/records/keys.ts';
 import type { ApplyRequest } from '../dataplane-backend.ts';
-import type { CommitResult } from './commit-groups.ts';
+import type { CommitResult } from './apply-engine.ts';
 
 /** One service port to bring up to date. */
 export interface ServiceWish {

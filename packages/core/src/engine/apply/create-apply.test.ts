@@ -4,7 +4,7 @@ import type { ApplyOutcome, ApplyRequest } from '../dataplane-backend.ts';
 import { MemoryLogger } from '../../testing/memory-logger.ts';
 import { situation } from '../../testing/situations.ts';
 import { KernelDiffersError } from './driver.ts';
-import { type AppliedState, runApply } from './apply-engine.ts';
+import { type AppliedState, createApply } from './apply-engine.ts';
 
 const table = situation({});
 const delta: ApplyRequest = {
@@ -43,11 +43,13 @@ class ScriptedState implements AppliedState {
   }
 }
 
-const context = (signal = new AbortController().signal): Parameters<typeof runApply>[2] => ({
-  signal,
-  logger: new MemoryLogger(),
-  ipFamily: 'IPv4',
-});
+function apply(
+  state: AppliedState,
+  request: ApplyRequest,
+  signal = new AbortController().signal,
+): Promise<ApplyOutcome> {
+  return createApply(state, { logger: new MemoryLogger(), ipFamily: 'IPv4' })(request, signal);
+}
 
 test.each<[string, boolean, ApplyRequest, readonly string[]]>([
   ['a delta where the state is known', true, delta, ['delta']],
@@ -55,33 +57,33 @@ test.each<[string, boolean, ApplyRequest, readonly string[]]>([
   ['a full apply', true, full, ['full']],
 ])('%s', async (_, isKnown, request, calls) => {
   const state = new ScriptedState(isKnown);
-  expect(await runApply(state, request, context())).toEqual({ status: 'applied', writes: 0 });
+  expect(await apply(state, request)).toEqual({ status: 'applied', writes: 0 });
   expect(state.calls).toEqual(calls);
 });
 
 test('a kernel that differs from the record is read back and written', async () => {
   const state = new ScriptedState(true, differs);
-  expect(await runApply(state, delta, context())).toMatchObject({ status: 'applied' });
+  expect(await apply(state, delta)).toMatchObject({ status: 'applied' });
   expect(state.calls).toEqual(['delta', 'forget', 'full']);
 });
 
 test('a kernel that differs again and again fails the apply after three readings', async () => {
   const state = new ScriptedState(true, differs, differs, differs);
-  expect(await runApply(state, delta, context())).toEqual({ status: 'failed', error: differs });
+  expect(await apply(state, delta)).toEqual({ status: 'failed', error: differs });
   expect(state.calls).toEqual(['delta', 'forget', 'full', 'forget', 'full', 'forget']);
 });
 
 test('a refusal of the host is an outcome, and the state is forgotten', async () => {
   const error = new HostError('test.refused', 'no such table');
   const state = new ScriptedState(true, error);
-  expect(await runApply(state, delta, context())).toEqual({ status: 'failed', error });
+  expect(await apply(state, delta)).toEqual({ status: 'failed', error });
   expect(state.isKnown).toBe(false);
 });
 
 test('an aborted apply rejects with the reason of the signal; what is no refusal is thrown', async () => {
   const reason = new Error('shutting down');
-  const aborted = context(AbortSignal.abort(reason));
-  await expect(runApply(new ScriptedState(true, new HostError('test', 'x')), delta, aborted)).rejects.toBe(reason);
+  const aborted = AbortSignal.abort(reason);
+  await expect(apply(new ScriptedState(true, new HostError('test', 'x')), delta, aborted)).rejects.toBe(reason);
   const broken = new InvariantError('broken promise');
-  await expect(runApply(new ScriptedState(true, broken), delta, context())).rejects.toBe(broken);
+  await expect(apply(new ScriptedState(true, broken), delta)).rejects.toBe(broken);
 });
