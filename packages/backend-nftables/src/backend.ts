@@ -48,7 +48,6 @@ export class NftablesBackend implements DataplaneBackend {
   readonly observers: BackendObservers;
   readonly apply: DataplaneBackend['apply'];
   readonly #transport: NftTransport;
-  readonly #logger: Logger;
   readonly #clock: Clock;
   readonly #names: TableNames;
   readonly #counts: ServiceCounts = new ServiceCounts();
@@ -60,7 +59,6 @@ export class NftablesBackend implements DataplaneBackend {
   constructor(host: NftablesHost, transport: NftTransport, ipFamily: IpFamily) {
     this.ipFamily = ipFamily;
     this.#transport = transport;
-    this.#logger = host.logger;
     this.#clock = host.clock ?? systemClock;
     this.#names = host.tableNames ?? tableNames;
     this.capabilities = capabilitiesOf(transport);

@@ -4,6 +4,7 @@ export * from './netlink-socket.ts';
 export { openScratchNamespace, type ScratchNamespace } from './scratch-namespace.ts';
 export * from './netlink/constants.ts';
 export * from './netlink/message-writer.ts';
+export * from './netlink/netlink-exchange.ts';
 export * from './netlink/read-messages.ts';
 export { addressChanges, type AddressWatchOptions } from './rtnetlink/addresses.ts';
 export { addressFamilies, type Device, type DeviceAddress, DeviceReader } from './rtnetlink/device-reader.ts';

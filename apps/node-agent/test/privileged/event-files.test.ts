@@ -16,8 +16,8 @@ const hook = fileURLToPath(new URL('./executed-files.ts', import.meta.url));
 const walk = new URL('../../../../ARCHITECTURE.md', import.meta.url);
 const rounds = 4;
 /** Lower these with each file that leaves the path. */
-const mostExecuted = 73;
-const mostOnPath = 25;
+const mostExecuted = 68;
+const mostOnPath = 20;
 
 /** Executed files beside the path: what they do, and which they are. */
 const besidePath: Readonly<Record<string, RegExp>> = {

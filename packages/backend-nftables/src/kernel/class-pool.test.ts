@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { chainName, type ClassChain, parseChainName } from '../render/class-chains.ts';
-import { ClassPool } from './class-pool.ts';
+import { ClassPool } from './service-elements.ts';
 
 const affinity = (slots: number, timeoutSeconds: number): ClassChain => ({ kind: 'affinity', slots, timeoutSeconds });
 

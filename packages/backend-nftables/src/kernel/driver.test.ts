@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ClassPool } from './class-pool.ts';
+import { ClassPool } from './service-elements.ts';
 import type { Change } from '../render/elements.ts';
 import { printChanges } from '../testing/print-changes.ts';
 import { orderChanges, staleElementGroups } from './driver.ts';

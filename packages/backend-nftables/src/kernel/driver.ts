@@ -20,7 +20,7 @@ import {
 } from '@switchyard/core';
 import { KernelState, readKernel } from './adopt.ts';
 import { AppliedSettings } from './applied-settings.ts';
-import { ClassPool } from './class-pool.ts';
+import { ClassPool } from './service-elements.ts';
 import { type Change, type ElementId, handleClass } from '../render/elements.ts';
 import { NftError } from './nft-error.ts';
 import { elementObjects, setMapOf, suffixOf, type TableName, type TableNames } from '../render/names.ts';

@@ -3,7 +3,7 @@ import { ServiceTracker } from '@switchyard/core/engine';
 import { situation, there } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
 import { KernelState } from './adopt.ts';
-import { ClassPool } from './class-pool.ts';
+import { ClassPool } from './service-elements.ts';
 import { type ElementGroup, type HeldElements, placedServices, ServiceElements } from './service-elements.ts';
 import { renderService } from '../render/render-service.ts';
 

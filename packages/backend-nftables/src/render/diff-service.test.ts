@@ -1,7 +1,7 @@
 import type { ServiceForwarding } from '@switchyard/core';
 import { here, situation, there } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
-import { ClassPool } from '../kernel/class-pool.ts';
+import { ClassPool } from '../kernel/service-elements.ts';
 import { diffElements, diffPlaced, renderService } from './render-service.ts';
 import type { Change } from './elements.ts';
 import {

@@ -2,7 +2,7 @@ import type { ServiceForwarding } from '@switchyard/core';
 import { situation, type SituationSpec, there } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import { KernelState } from '../kernel/adopt.ts';
-import { ClassPool } from '../kernel/class-pool.ts';
+import { ClassPool } from '../kernel/service-elements.ts';
 import { diffPlaced, renderService } from './render-service.ts';
 import {
   noPreviousNumbers,

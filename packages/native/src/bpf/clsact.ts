@@ -1,8 +1,9 @@
+import { receiveAnswers } from '../netlink/netlink-exchange.ts';
 import { constants } from 'node:os';
 import { ENOTSUPP, NativeError } from '../native-error.ts';
 import { NLM_F, NLMSG } from '../netlink/constants.ts';
 import { MessageWriter } from '../netlink/message-writer.ts';
-import { readAttributes, readErrno, readMessages, readUint32 } from '../netlink/read-messages.ts';
+import { readAttributes, readErrno, readUint32 } from '../netlink/read-messages.ts';
 import { openNetlinkSocket } from '../netlink-socket.ts';
 import { fdOf } from './kernel-program.ts';
 import type { TcLink, TcPlace } from './tc-links.ts';
@@ -156,12 +157,9 @@ function ask(
   write(writer);
   writer.endMessage();
   socket.send(writer.bytes());
-  const buffer = new Uint8Array(1 << 14);
-  for (let length = socket.receive(buffer); length !== undefined; length = socket.receive(buffer)) {
-    for (const message of readMessages(buffer.subarray(0, length))) {
-      if (message.type === NLMSG.ERROR) return readErrno(buffer, message.start);
-      read(buffer, message.start, message.end);
-    }
+  for (const [{ type: kind, start, end }, bytes] of receiveAnswers(socket)) {
+    if (kind === NLMSG.ERROR) return readErrno(bytes, start);
+    read(bytes, start, end);
   }
   return ENOTSUPP; // the kernel answers every request with NLM_F_ACK
 }

@@ -9,5 +9,7 @@ export const NLM_F = {
   CREATE: 0x400,
   APPEND: 0x800,
 } as const;
+/** Attributes of an error. */
+export const NLMSGERR = { MSG: 1, OFFS: 2 } as const;
 /** Control messages of netlink. */
 export const NLMSG = { ERROR: 2, DONE: 3 } as const;

@@ -5,8 +5,8 @@ import {
   NLMSG,
   readAttributes,
   readErrno,
-  readMessages,
   readUint32be,
+  receiveAnswers,
 } from '@switchyard/native';
 import { conntrack } from './flow-messages.ts';
 
@@ -24,8 +24,7 @@ export function refusal(attempt: string, errno: number): NativeError {
 
 /** Entries of all protocols in the socket's namespace, from the answer to `writeGetStatistics`. Throws `NativeError`. */
 export function receiveEntries(socket: NetlinkSocket, buffer: Uint8Array): number {
-  const length = socket.receive(buffer) ?? 0;
-  for (const { type, start, end } of readMessages(buffer.subarray(0, length))) {
+  for (const [{ type, start, end }] of receiveAnswers(socket, buffer)) {
     if (type === NLMSG.ERROR)
       throw refusal('cannot count the entries of the connection tracking', readErrno(buffer, start));
     for (const attribute of readAttributes(buffer, start + 4, end)) {
@@ -41,12 +40,10 @@ export function receiveEntries(socket: NetlinkSocket, buffer: Uint8Array): numbe
  */
 export function receiveMissing(socket: NetlinkSocket, buffer: Uint8Array): number {
   let missing = 0;
-  for (let length = socket.receive(buffer); length !== undefined; length = socket.receive(buffer)) {
-    for (const { type, start } of readMessages(buffer.subarray(0, length))) {
-      const errno = type === NLMSG.ERROR ? readErrno(buffer, start) : 0;
-      if (errno === constants.errno.ENOENT) missing += 1;
-      else if (errno !== 0) throw refusal('cannot delete a UDP flow', errno);
-    }
+  for (const [{ type, start }] of receiveAnswers(socket, buffer)) {
+    const errno = type === NLMSG.ERROR ? readErrno(buffer, start) : 0;
+    if (errno === constants.errno.ENOENT) missing += 1;
+    else if (errno !== 0) throw refusal('cannot delete a UDP flow', errno);
   }
   return missing;
 }

@@ -11,9 +11,9 @@ import {
   openNetlinkSocket,
   readAttributes,
   readErrno,
-  readMessages,
   readText,
   readUint64be,
+  receiveAnswers,
 } from '@switchyard/native';
 
 /** Count of one counter of netfilter accounting since it was made. */
@@ -54,7 +54,6 @@ const accounting = {
 /** The kernel keeps 32 bytes for a name, a NUL among them. */
 const maxNameLength = 31;
 const { EBUSY, EEXIST, EINVAL, ENOENT, EPERM } = constants.errno;
-const bufferLength = 1 << 16;
 
 /** Opens nothing yet: each call has a socket of its own. */
 export function createPacketCounters({ netns, open = openNetlinkSocket }: PacketCounterOptions = {}): PacketCounters {
@@ -92,10 +91,8 @@ function request(type: number, flags: number, name: string): Uint8Array {
 function ask(connect: () => NetlinkSocket, message: Uint8Array): number {
   using socket = connect();
   socket.send(message);
-  const buffer = new Uint8Array(bufferLength);
-  const length = socket.receive(buffer) ?? 0;
-  for (const { type, start } of readMessages(buffer.subarray(0, length))) {
-    if (type === NLMSG.ERROR) return readErrno(buffer, start);
+  for (const [{ type, start }, bytes] of receiveAnswers(socket)) {
+    if (type === NLMSG.ERROR) return readErrno(bytes, start);
   }
   return EINVAL; // the kernel always answers a request with NLM_F_ACK
 }

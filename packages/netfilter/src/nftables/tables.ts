@@ -10,9 +10,9 @@ import {
   openNetlinkSocket,
   readAttributes,
   readErrno,
-  readMessages,
   readText,
   type WriteBody,
+  receiveAnswers,
 } from '@switchyard/native';
 
 /** The family of a table, as nft spells it. */
@@ -101,14 +101,9 @@ export function deleteTable({ family, table, netns }: TablePlace): boolean {
 
 /** The first errno among the answers; 0 for success. */
 function answerOf(socket: NetlinkSocket): number {
-  const buffer = new Uint8Array(1 << 16);
   const errnos: number[] = [];
-  for (;;) {
-    const length = socket.receive(buffer);
-    if (length === undefined) break;
-    for (const { type, start } of readMessages(buffer.subarray(0, length))) {
-      if (type === NLMSG.ERROR) errnos.push(readErrno(buffer, start));
-    }
+  for (const [{ type, start }, bytes] of receiveAnswers(socket)) {
+    if (type === NLMSG.ERROR) errnos.push(readErrno(bytes, start));
   }
   if (errnos.length === 0) {
     throw new HostError(

@@ -7,8 +7,8 @@ import {
   NLM_F,
   NLMSG,
   readErrno,
-  readMessages,
   readUint32,
+  receiveAnswers,
 } from '@switchyard/native';
 
 /** A connected UDP socket as SOCK_DIAG lists it. */
@@ -36,8 +36,6 @@ const cookieAt = 40;
 const families: Readonly<Record<IpFamily, readonly number[]>> = { IPv4: [2, 10], IPv6: [10] };
 const inet = 2;
 
-/** The kernel fills at most 32 KB of a larger buffer. */
-const bufferLength = 1 << 16;
 const { ENOENT, EOPNOTSUPP, EPERM } = constants.errno;
 
 /**
@@ -76,11 +74,9 @@ export function destroySocket(socket: NetlinkSocket, { family, id }: ConnectedSo
   const writer = new MessageWriter();
   writeRequest(writer, { type: destroy, flags: NLM_F.REQUEST | NLM_F.ACK, family, id });
   socket.send(writer.bytes());
-  const buffer = new Uint8Array(bufferLength);
-  const length = socket.receive(buffer) ?? 0;
-  for (const { type, start } of readMessages(buffer.subarray(0, length))) {
+  for (const [{ type, start }, bytes] of receiveAnswers(socket)) {
     if (type !== NLMSG.ERROR) continue;
-    const errno = readErrno(buffer, start);
+    const errno = readErrno(bytes, start);
     if (errno === 0) return true;
     if (errno === ENOENT) return false;
     throw refusal('cannot destroy a UDP socket of a deleted endpoint', errno);
@@ -113,19 +109,16 @@ function receiveList(
   family: number,
   isWanted: (cookie: bigint) => boolean,
 ): readonly ConnectedSocket[] {
-  const buffer = new Uint8Array(bufferLength);
   const found: ConnectedSocket[] = [];
-  for (let length = socket.receive(buffer); length !== undefined; length = socket.receive(buffer)) {
-    for (const { type, start } of readMessages(buffer.subarray(0, length))) {
-      if (type === NLMSG.ERROR || type === NLMSG.DONE) {
-        const errno = readErrno(buffer, start);
-        if (errno !== 0) throw refusal('cannot list UDP sockets', errno);
-        return found;
-      }
-      const at = start + idOffset;
-      const cookie = BigInt(readUint32(buffer, at + cookieAt)) | (BigInt(readUint32(buffer, at + cookieAt + 4)) << 32n);
-      if (isWanted(cookie)) found.push({ cookie, id: buffer.slice(at, at + idSize), family });
+  for (const [{ type, start }, bytes] of receiveAnswers(socket)) {
+    if (type === NLMSG.ERROR || type === NLMSG.DONE) {
+      const errno = readErrno(bytes, start);
+      if (errno !== 0) throw refusal('cannot list UDP sockets', errno);
+      return found;
     }
+    const at = start + idOffset;
+    const cookie = BigInt(readUint32(bytes, at + cookieAt)) | (BigInt(readUint32(bytes, at + cookieAt + 4)) << 32n);
+    if (isWanted(cookie)) found.push({ cookie, id: bytes.slice(at, at + idSize), family });
   }
   return found;
 }

@@ -1,7 +1,5 @@
 /** Numbers of linux/netlink.h, nfnetlink.h and nf_tables.h that this backend uses; general ones are in `@switchyard/native`. */
 
-/** Attributes behind an error. */
-export const NLMSGERR = { MSG: 1, OFFS: 2 } as const;
 /** Messages around a transaction. */
 export const BATCH = { BEGIN: 0x10, END: 0x11 } as const;
 /** NFNL_SUBSYS_NFTABLES. */

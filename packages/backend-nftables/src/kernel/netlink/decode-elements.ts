@@ -4,7 +4,7 @@ import { type Element, hex } from '../../render/elements.ts';
 import { nftProtocols, protocolNumbers } from '../../render/names.ts';
 import type { Part } from '../../render/schemas.ts';
 import { NFTA } from './constants.ts';
-import type { ObjectLayout, PartsLayout } from './part-writer.ts';
+import type { ObjectLayout, PartsLayout } from './layouts.ts';
 
 /** Where the values of one element lie in a datagram; 0 for what it does not have. */
 export interface RawElement {

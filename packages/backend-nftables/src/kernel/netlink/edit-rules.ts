@@ -1,4 +1,4 @@
-import { NativeError, type NetlinkSocket, NLMSG, readErrno, readMessages } from '@switchyard/native';
+import { NativeError, type NetlinkSocket, NLMSG, readErrno, receiveAnswers } from '@switchyard/native';
 import { NFT_MSG, NFTA } from './constants.ts';
 import { BatchEncoder, type BatchTarget } from './encode-batch.ts';
 import type { ForeignObjects, RuleMark } from '../rule-marks.ts';
@@ -62,13 +62,9 @@ function transact(socket: NetlinkSocket, { attempt, table }: Transaction, write:
 
 /** Takes all answers; the errno of the first refusal among them, 0 if there is none. */
 function firstError(socket: NetlinkSocket): number {
-  const buffer = new Uint8Array(1 << 16);
   let errno = 0;
-  for (;;) {
-    const length = socket.receive(buffer);
-    if (length === undefined) return errno;
-    for (const { type: kind, start } of readMessages(buffer.subarray(0, length))) {
-      if (kind === NLMSG.ERROR && errno === 0) errno = readErrno(buffer, start);
-    }
+  for (const [{ type, start }, bytes] of receiveAnswers(socket)) {
+    if (type === NLMSG.ERROR && errno === 0) errno = readErrno(bytes, start);
   }
+  return errno;
 }

@@ -1,14 +1,27 @@
 import { constants } from 'node:os';
-import { MessageWriter, NLM_F, NLMSG } from '@switchyard/native';
+import {
+  MessageWriter,
+  NetlinkExchange,
+  type NetlinkRequest,
+  type NetlinkSocket,
+  NLM_F,
+  NLMSG,
+  NLMSGERR,
+} from '@switchyard/native';
 import { type Scripted, ScriptedSocket } from '@switchyard/native/testing';
 import { describe, expect, test } from 'vitest';
 import type { Change } from '../../render/elements.ts';
-import { NFT_MSG, NLMSGERR } from './constants.ts';
-import { explainRefusal } from './exchange.ts';
-import { BatchEncoder, type EncodedBatch, type Sent } from './encode-batch.ts';
-import { Exchange } from './exchange.ts';
+import { NFT_MSG } from './constants.ts';
+import { exchangeErrors, explainRefusal } from './refusals.ts';
+import { BatchEncoder, type EncodedBatch } from './encode-batch.ts';
 
 const { signal } = new AbortController();
+
+class Exchange extends NetlinkExchange {
+  constructor(open: () => NetlinkSocket) {
+    super(open, exchangeErrors);
+  }
+}
 
 /** A socket that answers from a script. */
 function scripted(...answers: readonly Scripted[]): ScriptedSocket {
@@ -103,7 +116,7 @@ describe('a dump', () => {
     using exchange = new Exchange(() => scripted(...answers));
     let sequence = 0;
     const seen: number[] = [];
-    const makeRequest = (): Sent => ({ bytes: new Uint8Array(16), sequence: ++sequence });
+    const makeRequest = (): NetlinkRequest => ({ bytes: new Uint8Array(16), sequence: ++sequence });
     const result = await exchange.dump(
       {
         makeRequest,

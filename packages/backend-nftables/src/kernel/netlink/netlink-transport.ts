@@ -1,7 +1,10 @@
 import { type Millis, millis } from '@switchyard/core';
 import {
+  type NetlinkDump,
+  NetlinkExchange,
   type NetlinkMessage,
   type NetlinkOptions,
+  type NetlinkRequest,
   type NetlinkSocket,
   openNetlinkSocket,
   readUint32,
@@ -34,11 +37,11 @@ import type {
 import { NFT_MSG, NFTA } from './constants.ts';
 import { ElementReader, elementOf, keyOf, packetsOf, type RawElement } from './decode-elements.ts';
 import { boundaryOf, intervalTexts } from './decode-intervals.ts';
-import { BatchEncoder, type BatchTarget, type EncodedBatch, type Sent } from './encode-batch.ts';
+import { BatchEncoder, type BatchTarget, type EncodedBatch } from './encode-batch.ts';
 import { writeTable } from './encode-table.ts';
-import { type Dump, Exchange, explainRefusal, isTooLarge, refusedRead } from './exchange.ts';
+import { exchangeErrors, explainRefusal, isTooLarge, refusedRead } from './refusals.ts';
 import { encodeHeartbeat, heartbeatAges } from './heartbeat.ts';
-import { objectLayout } from './part-writer.ts';
+import { objectLayout } from './layouts.ts';
 import { type ReadSet, readSet, requestElements, requestSets, requestTable } from './requests.ts';
 import { clearElements } from './write-objects.ts';
 
@@ -66,7 +69,7 @@ class NetlinkTransport implements NftTransport {
   readonly canAddClasses = true;
   readonly keeper: (RulesKeeper & Disposable) | undefined;
   readonly #own: OwnChanges;
-  readonly #exchange: Exchange;
+  readonly #exchange: NetlinkExchange;
   readonly #encoder = new BatchEncoder();
   readonly #reader = new ElementReader();
   /**
@@ -79,7 +82,8 @@ class NetlinkTransport implements NftTransport {
     this.keeper = keeper;
     this.#own = ownChanges(netns);
     const where = netns === undefined ? {} : { netns };
-    this.#exchange = new Exchange(() => open({ protocol: 'netfilter', sendBuffer, receiveBuffer, ...where }));
+    const connect = (): NetlinkSocket => open({ protocol: 'netfilter', sendBuffer, receiveBuffer, ...where });
+    this.#exchange = new NetlinkExchange(connect, exchangeErrors);
   }
 
   exclusively<T>(work: () => Promise<T>): Promise<T> {
@@ -158,7 +162,7 @@ class NetlinkTransport implements NftTransport {
     const visit = (bytes: Uint8Array, { start, end }: NetlinkMessage): void => {
       ages.push(...heartbeatAges(bytes, start + netfilterHeaderLength, end));
     };
-    const makeRequest = (): Sent => requestElements(this.#encoder, table, name);
+    const makeRequest = (): NetlinkRequest => requestElements(this.#encoder, table, name);
     const errno = await this.#dump({ makeRequest, visit, items: ages }, signal);
     if (errno !== 0) return this.#absent(`cannot list ${name} of table inet ${table}`, errno);
     return ages.length === 0 ? undefined : millis(Math.min(...ages));
@@ -178,7 +182,7 @@ class NetlinkTransport implements NftTransport {
       const set = readSet(bytes, start + netfilterHeaderLength, end);
       if (set !== undefined) found.push(set);
     };
-    const makeRequest = (): Sent => requestSets(this.#encoder, table);
+    const makeRequest = (): NetlinkRequest => requestSets(this.#encoder, table);
     const errno = await this.#dump({ makeRequest, visit, items: found }, signal);
     if (errno !== 0) throw refusedRead(`cannot list table inet ${table}`, errno);
     const listed: ListedObject[] = [];
@@ -243,7 +247,7 @@ class NetlinkTransport implements NftTransport {
         if (item !== undefined) items.push(item);
       });
     };
-    const makeRequest = (): Sent => requestElements(this.#encoder, table, name);
+    const makeRequest = (): NetlinkRequest => requestElements(this.#encoder, table, name);
     const errno = await this.#dump({ makeRequest, visit, items }, signal);
     return errno === 0 ? items : this.#absent(`cannot list ${name} of table inet ${table}`, errno);
   }
@@ -284,7 +288,7 @@ function newChains(changes: readonly Change[]): readonly string[] {
 type WriteBatch = (target: BatchTarget) => void;
 type WrittenHeartbeat = Parameters<NftTransport['writeHeartbeat']>[0];
 
-interface DumpInto extends Pick<Dump, 'makeRequest' | 'visit'> {
+interface DumpInto extends Pick<NetlinkDump, 'makeRequest' | 'visit'> {
   /** Filled by `visit`, emptied before each attempt. */
   readonly items: unknown[];
 }

@@ -1,24 +1,25 @@
 import { NLM_F, readAttributes, readText, readUint32be } from '@switchyard/native';
 import { NFT_MSG, NFT_SET, NFTA } from './constants.ts';
 import type { ListedObject } from '../transport.ts';
-import type { BatchEncoder, Sent } from './encode-batch.ts';
+import type { NetlinkRequest } from '@switchyard/native';
+import type { BatchEncoder } from './encode-batch.ts';
 
 /** Encodes a request for a table. */
-export function requestTable(encoder: BatchEncoder, table: string): Sent {
+export function requestTable(encoder: BatchEncoder, table: string): NetlinkRequest {
   return encoder.request({ type: NFT_MSG.GETTABLE, flags: NLM_F.REQUEST }, (writer) =>
     writer.attributeText(NFTA.TABLE.NAME, table),
   );
 }
 
 /** Encodes a request for all maps and sets of a table. */
-export function requestSets(encoder: BatchEncoder, table: string): Sent {
+export function requestSets(encoder: BatchEncoder, table: string): NetlinkRequest {
   return encoder.request({ type: NFT_MSG.GETSET, flags: NLM_F.REQUEST | NLM_F.DUMP }, (writer) =>
     writer.attributeText(NFTA.SET.TABLE, table),
   );
 }
 
 /** Encodes a request for all elements of a map or set. */
-export function requestElements(encoder: BatchEncoder, table: string, name: string): Sent {
+export function requestElements(encoder: BatchEncoder, table: string, name: string): NetlinkRequest {
   return encoder.request({ type: NFT_MSG.GETSETELEM, flags: NLM_F.REQUEST | NLM_F.DUMP }, (writer) => {
     writer.attributeText(NFTA.ELEM_LIST.TABLE, table);
     writer.attributeText(NFTA.ELEM_LIST.SET, name);

@@ -1,9 +1,9 @@
-import { type NetlinkOptions, type NetlinkSocket, openNetlinkSocket } from '@switchyard/native';
+import { NetlinkExchange, type NetlinkOptions, type NetlinkSocket, openNetlinkSocket } from '@switchyard/native';
 import type { NftError } from '../nft-error.ts';
 import type { TableDescription } from '../../render/rules/model.ts';
 import { BatchEncoder, type BatchTarget, type EncodedBatch } from './encode-batch.ts';
 import { type TableMode, writeChainHead, writeTable, writeTableHead } from './encode-table.ts';
-import { Exchange, explainRefusal } from './exchange.ts';
+import { exchangeErrors, explainRefusal } from './refusals.ts';
 import { deleteChain, deleteRules } from './write-objects.ts';
 
 /** Bytes of a batch that the kernel takes in one piece. Tables have no elements of Services and are far smaller. */
@@ -30,12 +30,13 @@ export interface TableChange {
 
 /** Writes tables from descriptions over a socket of its own. Methods throw `NftError` and `HostError`; each is one transaction. */
 export class TableWriter implements Disposable {
-  readonly #exchange: Exchange;
+  readonly #exchange: NetlinkExchange;
   readonly #encoder = new BatchEncoder();
 
   constructor({ netns, open = openNetlinkSocket }: TableWriterOptions = {}) {
     const where = netns === undefined ? {} : { netns };
-    this.#exchange = new Exchange(() => open({ protocol: 'netfilter', sendBuffer, receiveBuffer, ...where }));
+    const connect = (): NetlinkSocket => open({ protocol: 'netfilter', sendBuffer, receiveBuffer, ...where });
+    this.#exchange = new NetlinkExchange(connect, exchangeErrors);
   }
 
   /** Loads a table, or adds to an existing one. */
