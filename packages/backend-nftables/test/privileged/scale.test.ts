@@ -22,7 +22,7 @@ function services(count: number, extra: number): ForwardingTable {
   return situation(Object.fromEntries(entries));
 }
 
-/** Bounds are ten times what a quiet machine needs (see docs/design/nftables.md): they catch a change of order. */
+/** Bounds are ten times what a quiet machine needs (see docs/figures.md): they catch a change of order. */
 test('5,000 services of ten endpoints load in one transaction, change in one of three writes, and are adopted', async () => {
   const kernel = await Kernel.open(lab.nodes[0]!);
   const [five, oneMore] = [services(5000, 0), services(5000, 1)];
