@@ -14,7 +14,7 @@ const start: readonly ParityRow[] = [
   {
     what: 'start on the rules of another proxy mode',
     standing: 'better',
-    note: 'the agent writes its rules first, then removes those of kube-proxy or of its own other mode. kube-proxy removes first: a gap ([take-over](../operate/operations.md#taking-over-from-kube-proxy))',
+    note: 'the agent writes its rules first, then removes those of kube-proxy or of its own other mode. kube-proxy removes first: a gap ([take-over](../operate/upgrade.md#taking-over-from-kube-proxy))',
   },
   {
     what: "start on kube-proxy's chains, in the iptables mode",

@@ -14,11 +14,11 @@ export const ownRows: readonly OwnRow[] = [
   },
   {
     what: 'ebpf mode',
-    how: "answers of the nftables mode, except for [the limits of sockets](../operate/operations.md#what-the-ebpf-mode-does-not-do). `mode: ebpf` is the only value in kube-proxy's file that kube-proxy refuses; the mode reads the `nftables` stanza",
+    how: "answers of the nftables mode, except for [the limits of sockets](../operate/install.md#what-the-ebpf-mode-does-not-do). `mode: ebpf` is the only value in kube-proxy's file that kube-proxy refuses; the mode reads the `nftables` stanza",
   },
   {
     what: 'age of the rules',
-    how: 'in the kernel, readable without the agent ([operations](../operate/operations.md#how-old-are-the-rules)); the next start reports it',
+    how: 'in the kernel, readable without the agent ([how](../operate/upgrade.md#how-old-are-the-rules)); the next start reports it',
   },
   {
     what: '`ipMode: Router` (KEP-6272, a draft)',
