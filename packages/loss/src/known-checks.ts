@@ -1,7 +1,7 @@
 import { millis, seconds } from '@switchyard/core';
 import type { CheckTiming } from './check-timing.ts';
 
-/** A load balancer whose health checks are known by name; docs/operate/health-check-profiles.md has the sources word for word. */
+/** A load balancer whose health checks are known by name; docs/operate/health-check-profiles.md links the sources. */
 export type KnownCheck =
   | 'cloud-provider-kind'
   | 'cloud-provider-kind-envoy'
