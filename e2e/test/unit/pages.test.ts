@@ -164,7 +164,7 @@ describe('./dev e2e docs', () => {
     await machine.programs.expect({ call: 'kubectl annotate *', exitCode: 1, stderr: 'error: no such service\n' });
     expect(await machine.run(['docs', cell])).toBe(3);
     expect(machine.printed.join('\n')).toMatch(
-      /cannot run the commands of docs\/kind\.md: docs\/kind\.md:\d+: a command of the page fails: .*no such service/s,
+      /cannot run the commands of docs\/operate\/kind\.md: docs\/operate\/kind\.md:\d+: a command of the page fails: .*no such service/s,
     );
   });
 
