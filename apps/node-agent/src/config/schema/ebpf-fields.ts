@@ -15,7 +15,7 @@ export const ebpfFields: readonly Field[] = fieldsOf({ modes: 'ebpf', change: 'r
     'ebpf.interfaces',
     'list',
     [],
-    'network devices that receive traffic from outside the node, * for any text; empty: all with a global address that lead to no pod',
+    "network devices at which programs serve arriving packets, * for any text; empty: all devices with or without an address, those of pods too, except loopback, ports of bridges and bonds, devices by whose names pods are detected, and bridges other than the default route's, which rules serve",
     { check: interfacePatterns },
   ],
   [
