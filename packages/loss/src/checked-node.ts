@@ -23,14 +23,14 @@ export function checkedNode(isHealthy: Steps<boolean>, timing: CheckTiming, phas
     }
     const pause = isUp || against > 0 ? timing.interval : timing.downInterval;
     // While no check contradicts the state, checks before the next change have no effect.
-    const next = against > 0 ? at + pause : nextTelling(healthChanges, at, pause);
+    const next = against > 0 ? at + pause : firstCheckAfterChange(healthChanges, at, pause);
     if (next === undefined && read(at) === isUp) return { initial, changes };
     at = next ?? at + pause;
   }
 }
 
-/** The first check at or after the next change of health; undefined if none is to come. */
-function nextTelling(changes: readonly Step<boolean>[], at: number, pause: number): number | undefined {
+/** The first check at or after the next change of health; undefined if there is none. */
+function firstCheckAfterChange(changes: readonly Step<boolean>[], at: number, pause: number): number | undefined {
   const change = changes.find((one) => one.at > at);
   return change === undefined ? undefined : at + Math.max(1, Math.ceil((change.at - at) / pause)) * pause;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { millis, seconds } from '@switchyard/core';
 import type { CheckTiming } from './check-timing.ts';
-import { nobodyUpProbability } from './hole.ts';
+import { noneUpProbability } from './hole.ts';
 
 const everyTwo: CheckTiming = {
   interval: seconds(2),
@@ -18,7 +18,7 @@ const lastUp = (duration: number): CheckTiming => ({
   lastUpFor: seconds(duration),
 });
 
-describe('nobodyUpProbability', () => {
+describe('noneUpProbability', () => {
   // (2 - h)^2 / 8, the geometry of two checks of random phase.
   test.each([
     [0, 0.5],
@@ -27,21 +27,21 @@ describe('nobodyUpProbability', () => {
     [2, 0],
     [3, 0],
   ])('of one failure every 2 s, with a proxy that needs %d s, is %d', (delay, probability) => {
-    expect(nobodyUpProbability(everyTwo, seconds(delay))).toBeCloseTo(probability, 3);
+    expect(noneUpProbability(everyTwo, seconds(delay))).toBeCloseTo(probability, 3);
   });
   test.each<[what: string, timing: CheckTiming, probability: number]>([
     ['two failures take a node out', { ...everyTwo, fall: 2 }, 0],
     ['two failures and two successes', { ...everyTwo, fall: 2, rise: 2 }, 0.5],
     ['three successes against two failures: always', { ...everyTwo, fall: 1, rise: 3 }, 1],
     ['DOWN nodes are checked eight times as often', { ...everyTwo, downInterval: millis(250) }, 1 / 16],
-    ['nodes that were UP stand in for long enough', lastUp(2), 0],
-    ['nodes that were UP stand in, but not for long enough', lastUp(1), 1 / 8],
+    ['nodes that were UP are used for long enough', lastUp(2), 0],
+    ['nodes that were UP are used, but not for long enough', lastUp(1), 1 / 8],
   ])('where %s', (_, timing, probability) => {
-    expect(nobodyUpProbability(timing, millis(0))).toBeCloseTo(probability, 6);
+    expect(noneUpProbability(timing, millis(0))).toBeCloseTo(probability, 6);
   });
 });
 
 test('the probability is above zero where one failure takes a node out, and zero where it takes two', () => {
-  expect(nobodyUpProbability(everyTwo, seconds(1)) > 0).toBe(true);
-  expect(nobodyUpProbability({ ...everyTwo, fall: 2 }, millis(0)) > 0).toBe(false);
+  expect(noneUpProbability(everyTwo, seconds(1)) > 0).toBe(true);
+  expect(noneUpProbability({ ...everyTwo, fall: 2 }, millis(0)) > 0).toBe(false);
 });

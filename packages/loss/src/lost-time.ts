@@ -5,8 +5,8 @@ import { inOrder, stepReader, type Steps } from './steps.ts';
 /** One node as the load balancer uses it. */
 export interface UsedNode {
   readonly isUp: Steps<boolean>;
-  /** May stand in while no node is UP. */
-  readonly standsIn: Steps<boolean>;
+  /** UP, or UP until a moment ago: used while no node is UP. */
+  readonly isLastUp: Steps<boolean>;
   /** Gets nothing while another node is UP. */
   readonly isDraining: Steps<boolean>;
   readonly failing: Steps<Failing>;
@@ -22,13 +22,13 @@ export interface FailOpen {
   readonly areOthersDraining: boolean;
 }
 
-/** Adds up what is lost over all time. Traffic is spread evenly over the nodes in use. `failOpen` undefined: only `standsIn` counts. */
+/** Adds up what is lost over all time. Traffic is spread evenly over the nodes in use. `failOpen` undefined: only `isLastUp` counts. */
 export function lostTime(nodes: readonly UsedNode[], failOpen: FailOpen | undefined): LostTime {
   const all = (steps: Steps<unknown>): readonly number[] => steps.changes.map(({ at }) => at);
   const times = inOrder(nodes.flatMap((node) => Object.values(node).flatMap(all)));
   const readers = nodes.map((node) => ({
     isUp: stepReader(node.isUp),
-    standsIn: stepReader(node.standsIn),
+    isLastUp: stepReader(node.isLastUp),
     isDraining: stepReader(node.isDraining),
     failing: stepReader(node.failing),
   }));
@@ -38,7 +38,7 @@ export function lostTime(nodes: readonly UsedNode[], failOpen: FailOpen | undefi
     const duration = (times[index + 1] ?? from) - from;
     const states = readers.map((read) => ({
       isUp: read.isUp(from),
-      standsIn: read.standsIn(from),
+      isLastUp: read.isLastUp(from),
       isDraining: read.isDraining(from),
       failing: read.failing(from),
     }));
@@ -49,7 +49,7 @@ export function lostTime(nodes: readonly UsedNode[], failOpen: FailOpen | undefi
       add(lost, 'noServerUp', duration * openShare(states, failOpen));
       return;
     }
-    const used = usable.length > 0 ? usable : states.filter(({ standsIn }) => standsIn);
+    const used = usable.length > 0 ? usable : states.filter(({ isLastUp }) => isLastUp);
     if (used.length === 0) add(lost, 'noServerUp', duration);
     for (const { failing } of used) {
       const cause = failing.by === 'app' ? 'appGone' : used.length === 1 ? 'droppedByNodeAlone' : 'droppedByNodeShared';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { seconds } from '@switchyard/core';
 import type { CheckTiming } from './check-timing.ts';
-import { nobodyUpProbability } from './hole.ts';
+import { noneUpProbability } from './hole.ts';
 import { predictRollout, type RolloutPrediction } from './predict-rollout.ts';
 import { requiredServing } from './required-serving.ts';
 import { knownProxyTiming, type ProxyTiming, type RolloutShape } from './rollout-setting.ts';
@@ -107,6 +107,6 @@ test('without the fallback no time is enough', () => {
 test.each(rows.filter(({ newUp, oldDown }) => newUp > oldDown))(
   'a hole was seen only where one can be: $name',
   (row) => {
-    expect(nobodyUpProbability(row.timing, row.proxy.noticesTerminating.shortest)).toBeGreaterThan(0);
+    expect(noneUpProbability(row.timing, row.proxy.noticesTerminating.shortest)).toBeGreaterThan(0);
   },
 );

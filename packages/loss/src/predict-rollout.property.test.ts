@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { millis, seconds } from '@switchyard/core';
 import { type CheckTiming, takenInAfter, takenOutAfter } from './check-timing.ts';
-import { nobodyUpProbability } from './hole.ts';
+import { noneUpProbability } from './hole.ts';
 import { predictRollout } from './predict-rollout.ts';
 import { requiredServing } from './required-serving.ts';
 import type { RolloutSetting } from './rollout-setting.ts';
@@ -94,9 +94,9 @@ test('the hole is as likely and as long as geometry says', () => {
   fc.assert(
     fc.property(check, delay, (timing, duration) => {
       const closing = { ...timing, whenNoneUp: 'close' } as const;
-      const { expected, nobodyUp } = predictRollout(moving(closing, duration));
+      const { expected, noneUp } = predictRollout(moving(closing, duration));
       const after = duration + 30; // the old pod is deleted 30 ms after the new one is ready
-      expect(Math.abs(nobodyUp - nobodyUpProbability(closing, millis(after)))).toBeLessThan(0.02);
+      expect(Math.abs(noneUp - noneUpProbability(closing, millis(after)))).toBeLessThan(0.02);
       expect(Math.abs(expected - meanHole(closing, after))).toBeLessThan(0.01 * closing.interval * closing.rise + 5);
     }),
     { numRuns: 40 },
@@ -118,7 +118,7 @@ test('where all nodes are used while none is UP, the hole costs the part of the 
   );
 });
 
-test('nothing is lost while nodes that were UP stand in and go on serving', () => {
+test('nothing is lost while nodes that were UP are used and go on serving', () => {
   fc.assert(
     fc.property(check, delay, (timing, duration) => {
       const { worst } = predictRollout(moving({ ...timing, whenNoneUp: 'lastUp' }, duration));

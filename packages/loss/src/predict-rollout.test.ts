@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { millis, seconds } from '@switchyard/core';
-import { nobodyUpProbability } from './hole.ts';
+import { noneUpProbability } from './hole.ts';
 import { knownChecks } from './known-checks.ts';
 import { predictRollout } from './predict-rollout.ts';
 import { requiredServing } from './required-serving.ts';
@@ -111,10 +111,10 @@ describe('predictRollout, expected and at worst, in seconds', () => {
     const delay = millis(0);
     const proxy = { ...knownProxyTiming('switchyard'), noticesReady: { shortest: delay, longest: delay } };
     const exact = { ...quick, app: serving(60), proxy: { ...proxy, noticesTerminating: proxy.noticesReady } };
-    const { probability, nobodyUp } = predictRollout(exact);
+    const { probability, noneUp } = predictRollout(exact);
     // The old pod goes 30 ms after the new one is ready.
-    expect(probability).toBeCloseTo(nobodyUpProbability(exact.check, millis(30)), 1);
-    expect(nobodyUp).toBe(probability);
+    expect(probability).toBeCloseTo(noneUpProbability(exact.check, millis(30)), 1);
+    expect(noneUp).toBe(probability);
   });
   test('says the causes, which add up', () => {
     const { byCause, expected } = predictRollout(quick);

@@ -24,7 +24,7 @@ export interface RolloutPrediction {
   /** Probability of any loss, 0 to 1. */
   readonly probability: number;
   /** Probability of a loss because no node is UP for a while, 0 to 1. */
-  readonly nobodyUp: number;
+  readonly noneUp: number;
   /** Duration of the rollout; undefined: it cannot end, because no node may take the next pod. */
   readonly duration: Millis | undefined;
 }
@@ -65,7 +65,7 @@ export function predictRollout(setting: RolloutSetting): RolloutPrediction {
     worst: rounded(Math.max(...totals, ...extremes)),
     byCause: meanByCause(losses),
     probability: shareOf(totals),
-    nobodyUp: shareOf(losses.map(({ noServerUp = 0 }) => noServerUp)),
+    noneUp: shareOf(losses.map(({ noServerUp = 0 }) => noServerUp)),
     duration: endsAt === Infinity ? undefined : rounded(endsAt),
   };
 }
@@ -82,7 +82,7 @@ function usedNodes(groups: readonly (readonly PodLife[])[], setting: RolloutSett
     const isUp = policy === 'Cluster' ? always(true) : checkedNode(isHealthy, check, chance.phase(node));
     return {
       isUp,
-      standsIn: check.whenNoneUp === 'lastUp' ? heldFor(isUp, check.lastUpFor) : always(false),
+      isLastUp: check.whenNoneUp === 'lastUp' ? heldFor(isUp, check.lastUpFor) : always(false),
       isDraining: fastDrain === undefined ? always(false) : drained(hasReadyPod, within(fastDrain, chance.terminating)),
       failing,
     };
@@ -146,8 +146,8 @@ function meanByCause(losses: readonly LostTime[]): Readonly<Partial<Record<Expla
   for (const lost of losses) {
     for (const [cause, amount] of entries(lost)) sums[cause] = (sums[cause] ?? 0) + amount / losses.length;
   }
-  const told = entries(sums).filter(([, amount]) => amount >= nothing);
-  return Object.fromEntries(told.map(([cause, amount]) => [cause, rounded(amount)]));
+  const reported = entries(sums).filter(([, amount]) => amount >= nothing);
+  return Object.fromEntries(reported.map(([cause, amount]) => [cause, rounded(amount)]));
 }
 
 function entries(lost: LostTime): readonly (readonly [ExplainedCause, number])[] {

@@ -11,7 +11,7 @@ import { earlier, later } from './steps.ts';
  * enough, the proxy itself drops what comes after the deletion (no fallback).
  *
  * It does not prevent losses of a load balancer that closes connections while no node is UP, or spreads them over nodes without a pod: see
- * `nobodyUpProbability`.
+ * `noneUpProbability`.
  */
 export function requiredServing(setting: Omit<RolloutSetting, 'app'>): Millis | undefined {
   const { policy, check, proxy, fastDrain, shape } = setting;

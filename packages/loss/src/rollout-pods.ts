@@ -98,9 +98,9 @@ class Rollout {
     const available = olds.length + this.#active(false).filter((pod) => this.#availableAt(pod) <= this.#now).length;
     const count = Math.max(0, Math.min(olds.length, available - least));
     // A ReplicaSet deletes first where most pods of the Deployment are.
-    const crowd = (pod: Pod): number =>
+    const podsBeside = (pod: Pod): number =>
       this.#pods.filter((other) => other.node === pod.node && other.deletedAt === Infinity).length;
-    for (const pod of olds.toSorted((a, b) => crowd(b) - crowd(a)).slice(0, count)) pod.deletedAt = this.#now;
+    for (const pod of olds.toSorted((a, b) => podsBeside(b) - podsBeside(a)).slice(0, count)) pod.deletedAt = this.#now;
     return count;
   }
 

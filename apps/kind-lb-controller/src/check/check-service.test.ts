@@ -142,7 +142,7 @@ describe('checkService warns', () => {
     ['of policy Cluster', 'ClusterPolicy', { service: { externalTrafficPolicy: 'Cluster' } }, drain],
     [
       'of a hole',
-      'NobodyUp',
+      'NoneUp',
       { container: preStop(17) },
       { ...drain, profiles: [healthProfile('cloud-provider-kind-envoy')] },
     ],

@@ -43,7 +43,7 @@ export interface ProfileRow {
   /** Duration of the rollout; undefined: it cannot end. */
   readonly duration: Millis | undefined;
   /** Probability, 0 to 1, that no node is UP for a while and the load balancer closes connections. */
-  readonly nobodyUp: number;
+  readonly noneUp: number;
   /** With a `minReadySeconds` of this, that cannot be, if a new pod comes before an old one goes. */
   readonly minReadyWanted: Millis;
 }
@@ -80,7 +80,7 @@ export function checkWorkload(workload: Workload, options: CheckOptions): Worklo
 
 function rowOf(profile: string, setting: RolloutSetting): ProfileRow {
   const { policy, check, proxy } = setting;
-  const { expected, best, worst, byCause, duration, nobodyUp } = predictRollout(setting);
+  const { expected, best, worst, byCause, duration, noneUp } = predictRollout(setting);
   return {
     profile,
     noticesAfter: policy === 'Local' ? takenOutAfter(check) : undefined,
@@ -90,7 +90,7 @@ function rowOf(profile: string, setting: RolloutSetting): ProfileRow {
     worst,
     byCause,
     duration,
-    nobodyUp,
+    noneUp,
     minReadyWanted: millis(
       Math.max(0, proxy.noticesReady.longest + takenInAfter(check).longest - takenOutAfter(check).shortest),
     ),

@@ -62,7 +62,7 @@ function drainText(drain: Millis | undefined): string {
     : `preStop, then ${durationText(drain)} after SIGTERM`;
 }
 
-const header = ['PROFILE', 'NODE OUT AFTER', 'MUST SERVE', 'MISSING', 'EXPECTED LOSS', 'WORST LOSS', 'NOBODY UP'];
+const header = ['PROFILE', 'NODE OUT AFTER', 'MUST SERVE', 'MISSING', 'EXPECTED LOSS', 'WORST LOSS', 'NONE UP'];
 
 function table(rows: readonly ProfileRow[], serves: Millis): readonly string[] {
   const cells = [header, ...rows.map((row) => cellsOf(row, serves))];
@@ -71,7 +71,7 @@ function table(rows: readonly ProfileRow[], serves: Millis): readonly string[] {
 }
 
 function cellsOf(row: ProfileRow, serves: Millis): readonly string[] {
-  const { profile, noticesAfter, mustServe, expected, worst, nobodyUp } = row;
+  const { profile, noticesAfter, mustServe, expected, worst, noneUp } = row;
   return [
     profile,
     noticesAfter === undefined ? '-' : rangeText(noticesAfter.shortest, noticesAfter.longest),
@@ -79,7 +79,7 @@ function cellsOf(row: ProfileRow, serves: Millis): readonly string[] {
     mustServe === undefined || mustServe <= serves ? '-' : `${wholeSeconds(millis(mustServe - serves))} s`,
     durationText(expected),
     durationText(worst),
-    nobodyUp === 0 ? '-' : percent(nobodyUp),
+    noneUp === 0 ? '-' : percent(noneUp),
   ];
 }
 

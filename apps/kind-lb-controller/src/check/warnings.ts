@@ -120,14 +120,14 @@ function loadBalancerWarnings({ workload, options, rows, app }: WarningInput): r
     });
   }
   // The warning about an outage covers these.
-  const holes = isOutage(workload) ? [] : rows.filter(({ nobodyUp }) => nobodyUp > 0);
+  const holes = isOutage(workload) ? [] : rows.filter(({ noneUp }) => noneUp > 0);
   if (holes.length > 0) {
-    const each = holes.map(({ profile, nobodyUp, minReadyWanted }) => {
+    const each = holes.map(({ profile, noneUp, minReadyWanted }) => {
       const cure = `minReadySeconds ${wholeSeconds(minReadyWanted)} prevents it`;
-      return `${profile} (in ${percent(nobodyUp)} of the rollouts; ${cure})`;
+      return `${profile} (in ${percent(noneUp)} of the rollouts; ${cure})`;
     });
     warnings.push({
-      reason: 'NobodyUp',
+      reason: 'NoneUp',
       message: `for a while no node is UP, however long the app serves, behind ${each.join(', ')}`,
     });
   }

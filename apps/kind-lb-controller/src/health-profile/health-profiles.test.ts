@@ -1,5 +1,5 @@
 import { ConfigError, millis, seconds } from '@switchyard/core';
-import { nobodyUpProbability, takenOutAfter } from '@switchyard/loss';
+import { noneUpProbability, takenOutAfter } from '@switchyard/loss';
 import { describe, expect, test } from 'vitest';
 import { healthProfile, healthProfiles, type HealthProfileName } from './health-profiles.ts';
 import { positiveDuration } from '../config/flag-value.ts';
@@ -60,7 +60,7 @@ test.each<[name: HealthProfileName, notice: number, detection: number]>([
 describe('while the only pod moves to another node', () => {
   const quickest = millis(0);
   test.each<HealthProfileName>(['switchyard', 'switchyard-fast'])('%s always has a node UP', (name) => {
-    expect(nobodyUpProbability(healthProfiles[name], quickest)).toBe(0);
+    expect(noneUpProbability(healthProfiles[name], quickest)).toBe(0);
   });
   test.each<[name: HealthProfileName, isPossible: boolean]>([
     ['cloud-provider-kind', false],
@@ -72,7 +72,7 @@ describe('while the only pod moves to another node', () => {
     ['digitalocean-lb', true],
     ['oci-lb', true],
   ])('%s, faithful, may do so: %s', (name, isPossible) => {
-    expect(nobodyUpProbability(healthProfiles[name], quickest) > 0).toBe(isPossible);
+    expect(noneUpProbability(healthProfiles[name], quickest) > 0).toBe(isPossible);
   });
   test('those that fail open in production do so here, those that close connections close them', () => {
     const named = (wanted: string): readonly string[] =>

@@ -27,7 +27,7 @@ test.each(Object.values(healthProfiles))('the page says of $name what the progra
   const spans = [takenOutAfter(profile), takenInAfter(profile)];
   // The page has seconds everywhere.
   const inSeconds = (text: string): string => text.replace(/(\d+) ms$/, (_, ms: string) => `${Number(ms) / 1000} s`);
-  const nobodyUp = {
+  const noneUp = {
     close: 'closes',
     all: 'all nodes',
     lastUp: `those of the last ${durationText(profile.lastUpFor)}`,
@@ -36,7 +36,7 @@ test.each(Object.values(healthProfiles))('the page says of $name what the progra
     inSeconds(durationText(profile.interval)),
     `${profile.fall}`,
     ...spans.map(({ shortest, longest }) => inSeconds(rangeText(shortest, longest))),
-    nobodyUp[profile.whenNoneUp],
+    noneUp[profile.whenNoneUp],
     ...needs.map((need) => (need === undefined ? '' : durationText(need))),
   ]);
 });
