@@ -10,8 +10,8 @@ const idleSeconds: Readonly<Record<Protocol, number>> = { TCP: 350, UDP: 120, SC
 const maxFlows = 131_072;
 
 /**
- * `in-…` finds the node; `new-…` and `keep-…` remember it for the connection, `greet-…` and `meet-…` for the client (session
- * affinity); `about-…` is for errors about connections.
+ * `in-…` finds the node; `new-…` and `keep-…` remember it for the connection, `affinity-replace-…` and `affinity-remember-…` for the
+ * client (session affinity); `about-…` is for errors about connections. Former names of the two: `greet-…`, `meet-…`.
  *
  * An `update` makes an element or refreshes it, but never changes its value: an entry for another node is deleted first. It has
  * a rule of its own: when a map is full it ends the rule it stands in.
@@ -79,22 +79,22 @@ function renderAffinity(port: TransparentPort, { wholeClient }: PacketPlaces, to
   const timeout = Math.ceil(port.sessionAffinity.timeout / 1000);
   to.learnt.set(`clients-${name}`, `typeof ${wholeClient} : meta priority; size ${maxFlows}; flags dynamic,timeout;`);
   const remember = `update @clients-${name} { ${wholeClient} timeout ${timeout}s : meta priority }`;
-  to.chains.push({ name: `meet-${name}`, rules: [remember, `goto new-${name}`] });
+  to.chains.push({ name: `affinity-remember-${name}`, rules: [remember, `goto new-${name}`] });
   const forget = `delete @clients-${name} { ${wholeClient} : meta priority }`;
-  to.chains.push({ name: `greet-${name}`, rules: [forget, `goto meet-${name}`] });
+  to.chains.push({ name: `affinity-replace-${name}`, rules: [forget, `goto affinity-remember-${name}`] });
 }
 
 function affinityRule(port: TransparentPort, { wholeClient }: PacketPlaces, to: Rendering): readonly string[] {
   if (port.sessionAffinity.kind === 'none' || port.forNew.length === 0) return [];
   const name = nameOf(port);
-  return [`meta priority set ${wholeClient} map @clients-${name} ${isOneOf(port.forNew, to)} goto meet-${name}`];
+  return [`meta priority set ${wholeClient} map @clients-${name} ${isOneOf(port.forNew, to)} goto affinity-remember-${name}`];
 }
 
 function newRule(port: TransparentPort, { wholeClient }: PacketPlaces, to: Rendering): string {
   if (port.forNew.length === 0) {
     return port.protocol === 'TCP' ? 'reject with tcp reset' : 'reject with icmpx port-unreachable';
   }
-  const next = port.sessionAffinity.kind === 'none' ? 'new' : 'greet';
+  const next = port.sessionAffinity.kind === 'none' ? 'new' : 'affinity-replace';
   return `${byHash(wholeClient, port, to)} goto ${next}-${nameOf(port)}`;
 }
 

@@ -40,6 +40,29 @@ test('a later load keeps learnt map entries, and removes unwanted chains and map
   );
 });
 
+test('chains that an earlier version named otherwise are removed, and clients keep their nodes', () => {
+  const found = {
+    digest: '1234',
+    chains: ['send4', 'greet-a', 'meet-a', 'ingress-eth0'],
+    maps: ['nodes4', 'buckets-2', 'flows-a', 'clients-a'],
+  };
+  const now = {
+    ...wanted,
+    chains: ['send4', 'affinity-replace-a', 'affinity-remember-a', 'ingress-eth0'],
+    learntMaps: ['flows-a', 'clients-a'],
+  };
+  expect(loadingScript(found, now)).toBe(
+    [
+      'flush table netdev switchyard-lb',
+      'delete chain netdev switchyard-lb greet-a',
+      'delete chain netdev switchyard-lb meet-a',
+      'flush map netdev switchyard-lb nodes4',
+      'flush map netdev switchyard-lb buckets-2',
+      table,
+    ].join('\n'),
+  );
+});
+
 test('a table that is not as we write it is replaced', () => {
   const found = { digest: undefined, chains: ['x'], maps: [] };
   expect(loadingScript(found, wanted)).toBe(`delete table netdev switchyard-lb\n${table}`);
