@@ -1,7 +1,9 @@
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { type ProjectGraph, readJson, type Tree, updateJson } from 'nx/src/devkit-exports.js';
 import { VersionActions } from 'nx/release';
+import { replaceVersion } from './version-places.ts';
 
 interface Manifest {
   version: string;
@@ -77,14 +79,17 @@ class PackageVersions extends VersionActions {
   }
 }
 
-/** Writes the new versions into the lockfile. */
+/** Writes the new version into the manifest of the root, the places of `version-places.ts` and the lockfile. */
 export async function afterAllProjectsVersioned(
   cwd: string,
   { dryRun = false }: { readonly dryRun?: boolean },
 ): Promise<{ changedFiles: string[]; deletedFiles: string[] }> {
   if (dryRun) return { changedFiles: [], deletedFiles: [] };
+  const versionOf = (folder: string): string =>
+    (JSON.parse(readFileSync(join(cwd, folder, 'package.json'), 'utf8')) as Manifest).version;
+  const changed = replaceVersion(cwd, versionOf('.'), versionOf('packages/core'));
   await execa('npm', ['install', '--package-lock-only', '--ignore-scripts'], { cwd });
-  return { changedFiles: ['package-lock.json'], deletedFiles: [] };
+  return { changedFiles: [...changed, 'package-lock.json'], deletedFiles: [] };
 }
 
 export { PackageVersions as default };

@@ -9,7 +9,7 @@ import type { ReportFile } from './model/report-file.ts';
 import { runOnCluster } from './run-cluster.ts';
 
 /** Version of the tool, as reports name it. */
-export const version = '0.0.0';
+export const version = '0.1.0';
 
 /** Runs the chosen cases and returns the report. Rejects with `signal.reason` when it aborts. */
 export async function runCommand(config: RunConfig, onProgress: OnProgress, signal: AbortSignal): Promise<ReportFile> {

@@ -1,2 +1,2 @@
 /** The version of this program; equal to its package.json. */
-export const version = '0.0.0';
+export const version = '0.1.0';

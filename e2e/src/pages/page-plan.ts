@@ -62,7 +62,7 @@ const kindPage: PagePlan = {
     },
     {
       ...leftOut,
-      begins: 'kind load docker-image switchyard/agent-iptables:0.0.0',
+      begins: 'kind load docker-image switchyard/agent-iptables:0.1.0',
       because: 'it is for a cluster with kube-proxy; the migration guide swaps the image on one',
     },
     {
@@ -73,7 +73,7 @@ const kindPage: PagePlan = {
           '--name switchyard-lb',
           '--name {controller} --hostname {controller} --label dev.switchyard.e2e.cluster={cluster}{apiFlags}',
         ],
-        ['switchyard/kind-lb-controller:0.0.0', 'switchyard/kind-lb-controller:0.0.0 --cluster {cluster}'],
+        ['switchyard/kind-lb-controller:0.1.0', 'switchyard/kind-lb-controller:0.1.0 --cluster {cluster}'],
         ['docker logs -f switchyard-lb', 'docker logs {controller}'],
       ],
     },
@@ -128,10 +128,10 @@ const migratePage: PagePlan = {
       ...machine,
       begins: `kubectl -n kube-system patch daemonset kube-proxy --type merge -p '{"spec":{"updateStrategy":{"type":"OnDelete"`,
     },
-    { ...machine, begins: `${swap}"switchyard/agent-nftables:0.0.0"` },
+    { ...machine, begins: `${swap}"switchyard/agent-nftables:0.1.0"` },
     {
       ...leftOut,
-      begins: `${swap}"switchyard/agent-iptables:0.0.0"`,
+      begins: `${swap}"switchyard/agent-iptables:0.1.0"`,
       because: 'the block before swaps to the other mode',
     },
     { ...machine, begins: 'kubectl -n kube-system delete pod -l k8s-app=kube-proxy', replace: [['node1', '{worker}']] },

@@ -31,7 +31,7 @@ const ours: readonly (readonly [command: string, program: string, args: readonly
   ['./dev image', 'tools/images/image.ts', []],
   ['apps/kind-lb-controller/bin/switchyard-lb check', 'apps/kind-lb-controller/src/main.ts', ['check']],
   ['apps/kind-lb-controller/bin/switchyard-lb', 'apps/kind-lb-controller/src/main.ts', []],
-  ['switchyard/kind-lb-controller:0.0.0', 'apps/kind-lb-controller/src/main.ts', []],
+  ['switchyard/kind-lb-controller:0.1.0', 'apps/kind-lb-controller/src/main.ts', []],
   ['/usr/local/bin/kube-proxy', 'apps/node-agent/src/main.ts', []],
 ];
 

@@ -49,7 +49,7 @@ beforeAll(async () => {
       // Of the images one is really built, the agent's; its 141 MB would only take their time on the way into three nodes.
       {
         call: 'node * */tools/images/image.ts agent *',
-        effect: `${process.execPath} "$@" && docker tag kindest/played:v1.36.4 switchyard/agent-nftables:0.0.0; exit`,
+        effect: `${process.execPath} "$@" && docker tag kindest/played:v1.36.4 switchyard/agent-nftables:0.1.0; exit`,
       },
     ],
   );
@@ -79,8 +79,8 @@ afterAll(() => stack.disposeAsync());
 
 /** The names under which the driver looks for what is played. */
 const tags = [
-  'switchyard/conformance:0.0.0',
-  'switchyard/kind-lb-controller:0.0.0',
+  'switchyard/conformance:0.1.0',
+  'switchyard/kind-lb-controller:0.1.0',
   'registry.k8s.io/conformance:v1.36.4',
 ];
 
@@ -133,7 +133,7 @@ test('a cell runs to its end: images are built and reach all nodes, the controll
   const log = await result('commands.log');
   expect(log).toMatch(/switchyard\/agent-nftables:0\.0\.0 \(sha256:\w+\): \d+\.\d MB, unpacked/);
   for (const node of ['control-plane', 'worker', 'worker2']) {
-    expect(log).toContain(`"switchyard/agent-nftables:0.0.0" with ID`);
+    expect(log).toContain(`"switchyard/agent-nftables:0.1.0" with ID`);
     expect(log).toMatch(new RegExp(`not yet present on node "${cluster}-${node}", loading`));
   }
   expect(await result('kubeconfig')).toMatch(/server: https:\/\/127\.0\.0\.1:\d+/);

@@ -54,7 +54,7 @@ describe('commands and flags that do not exist are found', () => {
     ['./dev image --bakend nftables', /--bakend is not in its --help/],
     ['./dev image load-balancers-of-ours', /load-balancers-of-ours is not in its --help/],
     ['apps/kind-lb-controller/bin/switchyard-lb check a --drain-tim 20s', /--drain-tim is not in its --help/],
-    ['docker run -d switchyard/kind-lb-controller:0.0.0 --publish-all', /--publish-all is not in its --help/],
+    ['docker run -d switchyard/kind-lb-controller:0.1.0 --publish-all', /--publish-all is not in its --help/],
     ['docker run --detached image', /docker run: unknown flag --detached/],
     ['cat file', /unknown command: cat file/],
     ['A=$(helm list) true', /unknown command: helm list/],

@@ -27,7 +27,7 @@ export interface ClusterEnvironmentOptions {
 }
 
 /** Default of `image`. */
-export const defaultImage = 'switchyard/conformance:0.0.0';
+export const defaultImage = 'switchyard/conformance:0.1.0';
 
 /** Label of every object that a run makes; its value is the run's name. */
 export const runLabel = 'switchyard.dev/conformance-run';

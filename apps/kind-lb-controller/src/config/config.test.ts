@@ -2,6 +2,7 @@ import { ConfigError } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import { parseConfig } from './config.ts';
 import type { RunConfig } from './run-config.ts';
+import { version } from '../version.ts';
 
 const kubeconfig = ['--runtime=process', '--kubeconfig', '/k'];
 const base = [...kubeconfig, '--address', '172.18.0.50'];
@@ -44,7 +45,7 @@ test('no flags at all: all kind clusters on Docker, one leader', () => {
       kind: 'docker',
       engine: 'docker',
       network: 'kind',
-      image: 'switchyard/load-balancer:0.0.0',
+      image: `switchyard/load-balancer:${version}`,
       pool: [],
       publishOn: undefined,
     },
@@ -122,7 +123,7 @@ test.each([['--help'], ['run', '--help']])('help lists flags, subcommands and an
 });
 
 test('the version', () => {
-  expect(parseConfig(['--version'])).toEqual({ kind: 'help', text: 'switchyard-lb 0.0.0\n' });
+  expect(parseConfig(['--version'])).toEqual({ kind: 'help', text: `switchyard-lb ${version}\n` });
 });
 
 test.each([['check'], ['profiles']] as const)('%s gets the arguments after it', (kind) => {

@@ -73,7 +73,7 @@ describe.each(['in PATH', "Debian's"] as const)('kubectl %s', (kubectl) => {
       'daemonset.apps/kube-proxy configured',
     );
     const after = await bench.get('ds/kube-proxy');
-    expect(after.spec.template.spec.containers[0].image).toBe('switchyard/agent-iptables:0.0.0');
+    expect(after.spec.template.spec.containers[0].image).toBe('switchyard/agent-iptables:0.1.0');
     const [ours] = after.spec.template.spec.containers;
     expect(ours.readinessProbe.httpGet).toMatchObject({ path: '/healthz', port: 10_256 });
     ours.image = before.spec.template.spec.containers[0].image;
@@ -134,7 +134,7 @@ describe.each(['in PATH', "Debian's"] as const)('kubectl %s', (kubectl) => {
       const output = await bench.run(commands.replace('mode=ebpf', `mode=${mode}`));
       expect(output).toContain('daemonset.apps/switchyard created');
       const [container] = (await bench.get('ds/switchyard')).spec.template.spec.containers;
-      expect(container.image).toBe(`switchyard/agent-${mode}:0.0.0`);
+      expect(container.image).toBe(`switchyard/agent-${mode}:0.1.0`);
       const { data } = await bench.get('configmap/kube-proxy');
       expect(data['kubeconfig.conf']).toContain('server: https://kind-control-plane:6443');
       await using files = await ConfigFolder.create();
