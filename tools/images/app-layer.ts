@@ -83,8 +83,13 @@ export async function addApp(layer: string, { app, target, signal }: AppLayerOpt
     await writeFile(join(layer, path), '', { mode: 0o600 });
   }
   await copyFile(join(root, 'LICENSE'), join(licences, 'copyright'));
-  const compiledIn = (isNative ? ['node-addon-api', 'node-api-headers'] : []).map((name) =>
-    join(root, 'node_modules', name),
-  );
-  await copyNpmLicences([...(await bundledPackages(bundle)), ...compiledIn], join(licences, 'npm'));
+  await copyNpmLicences(await appPackages(app), join(licences, 'npm'));
+}
+
+/** Folders of the npm packages in an app: those of its bundle, and those that are compiled into its native addon. */
+export async function appPackages(app: AppName): Promise<readonly string[]> {
+  const isNative = Object.keys(appPlaces[app].programs).length > 0;
+  const compiledIn = isNative ? ['node-addon-api', 'node-api-headers'] : [];
+  const bundled = await bundledPackages(join(root, 'apps', app, 'dist-bundle'));
+  return [...bundled, ...compiledIn.map((name) => join(root, 'node_modules', name))];
 }

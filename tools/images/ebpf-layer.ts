@@ -3,6 +3,7 @@ import { copyFile, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { root } from '../workspace.ts';
 import { appPlaces } from './app-layer.ts';
+import type { DebianPrograms } from './definitions.ts';
 import { nativeBinaries } from './native-binaries.ts';
 import { addPrograms } from './programs-layer.ts';
 import type { Target } from './target.ts';
@@ -13,7 +14,7 @@ const source = join(root, 'packages/backend-ebpf');
 export const bpfObjects = ['socket.bpf.o', 'wire.bpf.o'] as const;
 
 /** libbpf, which the addon links, and what that needs; no program. */
-const libraries = { packages: ['libbpf1'], exclude: [], programs: /^$/ };
+export const ebpfLibraries: DebianPrograms = { packages: ['libbpf1'], exclude: [], programs: /^$/ };
 
 /**
  * Puts what the ebpf mode needs into `layer`, beside the agent's bundle: the addon that speaks bpf(2), its libraries, the objects, and under
@@ -32,5 +33,5 @@ export async function addEbpf(layer: string, target: Target, signal: AbortSignal
   const native = await nativeBinaries(target, signal);
   await copyFile(join(native, 'switchyard_bpf.node'), join(library, 'switchyard_bpf.node'));
   await copyFile(join(source, 'bpf/LICENSE'), join(licence, 'copyright'));
-  await addPrograms(layer, libraries, target, signal);
+  await addPrograms(layer, ebpfLibraries, target, signal);
 }

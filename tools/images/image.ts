@@ -1,3 +1,4 @@
+import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { type DebianArchitecture, machineArchitecture } from '../debian/debian-root.ts';
 import { runScript } from '../script.ts';
@@ -6,8 +7,9 @@ import { buildImage, buildLocalBase, defaultTag, publicBase } from './build-imag
 import { agentBackends, type ImageName, images, isImageName } from './definitions.ts';
 import { describeImage } from './describe.ts';
 import { machineDocker } from './docker.ts';
+import { imageSbom } from './sbom.ts';
 
-const usage = `usage: ./dev image [IMAGE] [--backend ${agentBackends.join('|')}] [--arch amd64|arm64] [--tag NAME] [--base IMAGE | --local-base]
+const usage = `usage: ./dev image [IMAGE] [--backend ${agentBackends.join('|')}] [--arch amd64|arm64] [--tag NAME] [--base IMAGE | --local-base] [--sbom FILE]
 
 Builds a container image with the Docker CLI of this machine and prints its size.
 
@@ -17,7 +19,8 @@ Builds a container image with the Docker CLI of this machine and prints its size
   --arch ARCH        the nodes' architecture (this machine's); both are built on either
   --tag NAME         name of the image (switchyard/IMAGE:VERSION, switchyard/agent-BACKEND:VERSION as in deploy/; with --arch :VERSION-ARCH)
   --base IMAGE       image below (distroless of this machine's Debian release)
-  --local-base       make the base from Debian packages instead: needs no registry`;
+  --local-base       make the base from Debian packages instead: needs no registry
+  --sbom FILE        write the image's contents there, as CycloneDX JSON`;
 
 async function main(signal: AbortSignal): Promise<void> {
   const { values, positionals } = parseArgs({
@@ -28,6 +31,7 @@ async function main(signal: AbortSignal): Promise<void> {
       tag: { type: 'string' },
       base: { type: 'string' },
       'local-base': { type: 'boolean', default: false },
+      sbom: { type: 'string' },
       help: { type: 'boolean', short: 'h', default: false },
     },
   });
@@ -44,6 +48,9 @@ async function main(signal: AbortSignal): Promise<void> {
     throw values['local-base'] ? error : withBaseHint(error, base);
   });
   console.log(describeImage(await built));
+  if (values.sbom === undefined) return;
+  const sbom = await imageSbom({ image, architecture, tag, base, signal });
+  await writeFile(values.sbom, `${JSON.stringify(sbom, undefined, 2)}\n`);
 }
 
 function parseImage(positionals: readonly string[], backend: string | undefined): ImageName {

@@ -35,12 +35,14 @@ export async function nodePackage(target: Target, signal: AbortSignal): Promise<
   return cachedFolder(`${name}-${version}`, fill, signal);
 }
 
-interface LockedPackage {
+/** Version and hash of a package in the lockfile. */
+export interface LockedPackage {
   readonly version: string;
   readonly integrity: string;
 }
 
-function lockedPackage(name: string): LockedPackage {
+/** Version and hash of an npm package in the lockfile. Throws if it is not there. */
+export function lockedPackage(name: string): LockedPackage {
   const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
     readonly packages: Readonly<Record<string, Partial<LockedPackage>>>;
   };

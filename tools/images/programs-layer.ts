@@ -16,25 +16,29 @@ const unneeded = ['netbase'];
  */
 export async function addPrograms(
   layer: string,
-  { packages, exclude, programs: wanted }: DebianPrograms,
+  debian: DebianPrograms,
   target: Target,
   signal: AbortSignal,
 ): Promise<void> {
-  const tree = await debianRoot({
-    packages,
-    exclude: [...baseLibraries, ...unneeded, ...exclude],
-    architecture: target.architecture,
-    signal,
-  });
+  const tree = await programsTree(debian, target, signal);
   const [libraries, programs] = [join(layer, 'usr/lib', target.triplet), join(layer, 'usr/sbin')];
   for (const from of ['lib', 'usr/lib']) {
     await copyMatching(join(tree, from, target.triplet), libraries, /\.so(\.|$)/);
   }
   await copyMatching(join(tree, 'usr/lib', target.triplet, 'xtables'), join(libraries, 'xtables'), /^lib(xt|ip6?t)_/);
   for (const from of ['sbin', 'bin', 'usr/sbin', 'usr/bin']) {
-    await copyMatching(join(tree, from), programs, wanted);
+    await copyMatching(join(tree, from), programs, debian.programs);
   }
   await copyLicences(tree, layer);
+}
+
+/** Folder with the unpacked packages, and the file `packageListFile` that lists them. Rejects as `debianRoot`. */
+export function programsTree(
+  { packages, exclude }: DebianPrograms,
+  { architecture }: Target,
+  signal: AbortSignal,
+): Promise<string> {
+  return debianRoot({ packages, exclude: [...baseLibraries, ...unneeded, ...exclude], architecture, signal });
 }
 
 /** The files that say under which terms each package in `tree` may be passed on. */
