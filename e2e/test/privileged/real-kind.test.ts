@@ -53,6 +53,7 @@ beforeAll(async () => {
       },
     ],
   );
+  await programs.install();
   images = await buildPlayedImages({
     engine,
     busybox,

@@ -1,4 +1,5 @@
-import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { appendFileSync } from 'node:fs';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createCommandRunner, type CommandRunner } from '@switchyard/host';
 
@@ -19,10 +20,12 @@ export interface ScriptedPrograms {
   readonly bin: string;
   /** Folder that effects know as `$here`. */
   readonly here: string;
-  /** Runs programs with that PATH. */
+  /** Runs programs with that PATH. Answers for scripted programs in this process; only effects start a shell. */
   readonly runner: CommandRunner;
   /** Expects one more call, which wins over all that were expected before. */
-  expect(call: ScriptedCall): Promise<void>;
+  expect(call: ScriptedCall): void;
+  /** Writes the expected calls to `bin`, for processes that a test starts without `runner`. */
+  install(): Promise<void>;
   /** All calls until now, in order. */
   calls(): Promise<readonly string[]>;
   /** Unexpected calls; their programs ended with 97. */
@@ -30,25 +33,15 @@ export interface ScriptedPrograms {
 }
 
 const player = `#!/bin/sh
-name=\${0##*/} here=\${0%/*}/..
-call="$name $*"
+here=\${0%/*}/.. call="\${0##*/} $*"
 printf '%s\\n' "$call" >>"$here/calls"
-for rule in "$here"/rules/*; do
-  read -r pattern <"$rule/call"
-  case "$call" in $pattern)
-    . "$rule/effect"
-    [ ! -s "$rule/stdout" ] || cat "$rule/stdout"
-    [ ! -s "$rule/stderr" ] || cat "$rule/stderr" >&2
-    read -r code <"$rule/exit"
-    exit "$code" ;;
-  esac
-done
+. "$here/rules"
 printf '%s\\n' "$call" >>"$here/unexpected"
-echo "scripted $name: nobody expected: $call" >&2
+echo "scripted \${0##*/}: unexpected call: $call" >&2
 exit 97
 `;
 
-/** Installs the programs into a folder. Calls that are expected later win over those before them. */
+/** A program that is played needs no process; a shell script plays it for other programs. Calls that are expected later win. */
 export async function scriptPrograms(
   folder: string,
   names: readonly string[],
@@ -56,32 +49,89 @@ export async function scriptPrograms(
 ): Promise<ScriptedPrograms> {
   const bin = join(folder, 'bin');
   await mkdir(bin, { recursive: true });
-  for (const name of names) {
-    await writeFile(join(bin, name), player);
-    await chmod(join(bin, name), 0o755);
-  }
-  const real = createCommandRunner();
-  const path = `${bin}:/usr/local/bin:/usr/bin:/bin`;
-  // The shell reads rules in the order of their names: the newest has the lowest number.
-  let number = 99_999;
+  for (const name of names) await writeFile(join(bin, name), player, { mode: 0o755 });
+  const rules: Rule[] = [];
+  let installed = 0;
   const programs: ScriptedPrograms = {
     bin,
     here: folder,
-    runner: { run: (file, args, options) => real.run(file, args, { ...options, env: { ...options.env, PATH: path } }) },
-    expect: async ({ call, stdout = '', stderr = '', exitCode = 0, effect = ':' }) => {
-      const rule = join(folder, 'rules', String((number -= 1)));
-      await mkdir(rule, { recursive: true });
-      const files = { call, stdout, stderr, exit: String(exitCode), effect };
-      for (const [name, text] of Object.entries(files)) {
-        await writeFile(join(rule, name), name === 'stdout' || name === 'stderr' ? text : `${text}\n`);
-      }
+    runner: scriptedRunner(folder, {
+      ruleOf: (call) => rules.findLast(({ pattern }) => pattern.test(call)),
+      isScripted: (name) => names.includes(name),
+      install: () => programs.install(),
+    }),
+    expect: (call) => void rules.push(ruleFor(call)),
+    install: async () => {
+      if (installed === rules.length) return;
+      installed = rules.length;
+      const branches = rules.toReversed().map(shellBranch).join('');
+      await writeFile(join(folder, 'rules'), `case "$call" in\n${branches}esac\n`);
     },
     calls: () => lines(join(folder, 'calls')),
     unexpected: () => lines(join(folder, 'unexpected')),
   };
-  await rm(join(folder, 'rules'), { recursive: true, force: true });
-  for (const call of calls) await programs.expect(call);
+  for (const call of calls) programs.expect(call);
   return programs;
+}
+
+interface Rule extends Required<Omit<ScriptedCall, 'effect'>> {
+  readonly effect: string | undefined;
+  readonly pattern: RegExp;
+}
+
+function ruleFor({ call, stdout = '', stderr = '', exitCode = 0, effect }: ScriptedCall): Rule {
+  if (/[?[\]\\]/.test(call)) throw new Error(`only * has a meaning in the pattern of a scripted call: ${call}`);
+  const pattern = new RegExp(`^${call.split('*').map(RegExp.escape).join('[^]*')}$`);
+  return { call, stdout, stderr, exitCode, effect, pattern };
+}
+
+/** The rule as a branch of the shell's `case "$call"`. */
+function shellBranch({ call, stdout, stderr, exitCode, effect = ':' }: Rule): string {
+  const quoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
+  const pattern = call.split('*').map(quoted).join('*');
+  return `${pattern})\n${effect}\nprintf %s ${quoted(stdout)}\nprintf %s ${quoted(stderr)} >&2\nexit ${exitCode} ;;\n`;
+}
+
+interface Script {
+  ruleOf(call: string): Rule | undefined;
+  isScripted(name: string): boolean;
+  install(): Promise<void>;
+}
+
+/** Exit status of the shell when an effect has not ended it. */
+const effectDone = 98;
+
+function scriptedRunner(here: string, script: Script): CommandRunner {
+  const real = createCommandRunner();
+  const path = `${join(here, 'bin')}:/usr/local/bin:/usr/bin:/bin`;
+  return {
+    run: async (file, args, options) => {
+      const withPath = { ...options, env: { ...options.env, PATH: path } };
+      if (!script.isScripted(file)) {
+        await script.install();
+        return real.run(file, args, withPath);
+      }
+      options.signal.throwIfAborted();
+      const call = [file, ...args].join(' ');
+      appendFileSync(join(here, 'calls'), `${call}\n`);
+      const rule = script.ruleOf(call);
+      if (rule === undefined) {
+        appendFileSync(join(here, 'unexpected'), `${call}\n`);
+        return { exitCode: 97, stdout: '', stderr: `scripted ${file}: unexpected call: ${call}\n` };
+      }
+      const { effect, stdout, stderr, exitCode } = rule;
+      let before = '';
+      if (effect !== undefined) {
+        const text = `here=$0 call=$1\nshift\n${effect}\nexit ${effectDone}`;
+        const ended = await real.run('sh', ['-c', text, here, call, ...args], withPath);
+        if (ended.exitCode !== effectDone) return ended;
+        before = ended.stdout;
+      }
+      if (options.onStdout === undefined) return { exitCode, stdout: before + stdout, stderr };
+      if (stdout !== '') options.onStdout(stdout);
+      return { exitCode, stdout: '', stderr };
+    },
+  };
 }
 
 async function lines(file: string): Promise<readonly string[]> {

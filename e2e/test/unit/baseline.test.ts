@@ -27,7 +27,7 @@ async function failWith(proxy: 'baseline' | 'ours' | 'both'): Promise<void> {
   const failing = upstreamCall({ isFailing: true });
   const place = { baseline: '*/upstream-baseline:/results', ours: '*/upstream:/results', both: '*' }[proxy];
   const call = failing.call.replace('--label *', `--label ${place}`);
-  await machine.programs.expect({ ...failing, call });
+  machine.programs.expect({ ...failing, call });
 }
 
 test('tests run with kube-proxy first, in a cluster of its own, which is gone before ours is made', async () => {

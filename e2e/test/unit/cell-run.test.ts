@@ -9,7 +9,7 @@ const cell = 'nftables-dual-1.37-switchyard';
 const cluster = 'swy-e2e-nftables-dual-1-37-switchyard';
 let machine: ScriptedMachine;
 
-// A cell is some 60 processes.
+// A cell is some 60 calls, ten of which start a shell.
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
 beforeEach(async () => {
@@ -102,7 +102,7 @@ describe('a cell in which all goes well', () => {
   });
 
   test('gives the controller a newer API version where the engine takes no older one', async () => {
-    await machine.programs.expect({ call: 'docker version --format *', stdout: '1.44\n' });
+    machine.programs.expect({ call: 'docker version --format *', stdout: '1.44\n' });
     expect(await machine.run([cell, '--no-upstream'])).toBe(0);
     const [call] = await callsBehind('docker run --detach');
     expect(call).toContain(' --env DOCKER_API_VERSION=1.44 switchyard/kind-lb-controller:1.2.3 --cluster ');
@@ -152,7 +152,7 @@ const faults: readonly (readonly [step: string, call: string, said: string])[] =
 
 describe('a step that fails', () => {
   test.each(faults)('%s: %s', async (step, call, said) => {
-    await machine.programs.expect({ call, exitCode: 3, stderr: `${said}\n` });
+    machine.programs.expect({ call, exitCode: 3, stderr: `${said}\n` });
     expect(await machine.run([cell])).toBe(3);
     const { status, because } = await outcome();
     expect(status).toBe('error');
@@ -176,8 +176,8 @@ describe('a step that fails', () => {
   });
 
   test('the controller ends instead of serving: its last words are reported', async () => {
-    await machine.programs.expect({ call: 'docker logs *', stderr: 'client version 1.41 is too old\n' });
-    await machine.programs.expect({ call: 'docker inspect *', stdout: 'exited 1\n' });
+    machine.programs.expect({ call: 'docker logs *', stderr: 'client version 1.41 is too old\n' });
+    machine.programs.expect({ call: 'docker inspect *', stdout: 'exited 1\n' });
     expect(await machine.run([cell])).toBe(3);
     expect((await outcome()).because[0]).toContain(
       'the controller ended (exited 1) and said: client version 1.41 is too old',
@@ -185,9 +185,9 @@ describe('a step that fails', () => {
   });
 
   test("a user's own controller has taken the cluster: its holder is told, and what to do", async () => {
-    await machine.programs.expect({ call: 'docker logs *', stderr: '{"msg":"waiting"}\n' });
-    await machine.programs.expect({ call: 'docker inspect *', stdout: 'running 0\n' });
-    await machine.programs.expect({ call: 'kubectl * get lease switchyard-lb *', stdout: 'laptop_1f0c' });
+    machine.programs.expect({ call: 'docker logs *', stderr: '{"msg":"waiting"}\n' });
+    machine.programs.expect({ call: 'docker inspect *', stdout: 'running 0\n' });
+    machine.programs.expect({ call: 'kubectl * get lease switchyard-lb *', stdout: 'laptop_1f0c' });
     expect(await machine.run([cell])).toBe(3);
     expect((await outcome()).because[0]).toContain(
       `another controller, laptop_1f0c, holds the Lease kube-system/switchyard-lb of ${cluster}; stop that controller`,
@@ -198,14 +198,14 @@ describe('a step that fails', () => {
     const holder = `${cluster}-lb-controller_1f0c`;
     const effect =
       'n=$(cat "$here/asked" 2>/dev/null | wc -l); echo x >>"$here/asked"; [ "$n" -lt 1 ] || echo "serving the cluster"';
-    await machine.programs.expect({ call: 'docker logs *', effect });
-    await machine.programs.expect({ call: 'docker inspect *', stdout: 'running 0\n' });
-    await machine.programs.expect({ call: 'kubectl * get lease switchyard-lb *', stdout: holder });
+    machine.programs.expect({ call: 'docker logs *', effect });
+    machine.programs.expect({ call: 'docker inspect *', stdout: 'running 0\n' });
+    machine.programs.expect({ call: 'kubectl * get lease switchyard-lb *', stdout: holder });
     expect(await machine.run([cell, '--no-upstream'])).toBe(0);
   });
 
   test('the tear-down fails: the cell does too, and the rest is still removed', async () => {
-    await machine.programs.expect({ call: 'kind delete cluster *', exitCode: 1, stderr: 'ERROR: permission denied\n' });
+    machine.programs.expect({ call: 'kind delete cluster *', exitCode: 1, stderr: 'ERROR: permission denied\n' });
     expect(await machine.run([cell])).toBe(3);
     expect((await outcome()).because[0]).toMatch(
       /the cluster swy-e2e-\S+ is still there: kind exited with 1 and said: ERROR: permission denied/,
@@ -241,7 +241,7 @@ const findings: readonly (readonly [what: string, call: ScriptedCall, because: s
 ];
 
 test('a failed test of upstream is printed at once, by its name', async () => {
-  await machine.programs.expect(upstreamCall({ isFailing: true }));
+  machine.programs.expect(upstreamCall({ isFailing: true }));
   await machine.run([cell]);
   const told = machine.printed.indexOf(`  upstream failed: ${upstreamTests.fails}`);
   expect(told).toBeGreaterThan(0);
@@ -250,7 +250,7 @@ test('a failed test of upstream is printed at once, by its name', async () => {
 
 describe('tests that fail', () => {
   test.each(findings)('%s: exit status 1, diagnostics, and the other suite has run', async (_, call, because) => {
-    await machine.programs.expect(call);
+    machine.programs.expect(call);
     expect(await machine.run([cell])).toBe(1);
     expect(await outcome()).toMatchObject({ status: 'failed', because: [because] });
     expect(await machine.result(cell, 'diagnostics/events.txt')).toContain('an object');
@@ -263,7 +263,7 @@ describe('tests that fail', () => {
   });
 
   test('upstream ends before its last test: that is an error, since its result is unknown', async () => {
-    await machine.programs.expect(upstreamCall({ isCut: true }));
+    machine.programs.expect(upstreamCall({ isCut: true }));
     expect(await machine.run([cell])).toBe(3);
     expect((await outcome()).because[0]).toContain(
       `1 tests are in no report, for example ${upstreamTests.skipsItself}`,
@@ -288,7 +288,7 @@ describe('tests that fail', () => {
 
   test('a focus that no test of the release has fails before the cluster is made', async () => {
     const list = `    test/e2e/network/service.go:1: ${upstreamTests.passes}\n`;
-    await machine.programs.expect({ call: 'docker run --rm --entrypoint */e2e.test * --list-tests', stdout: list });
+    machine.programs.expect({ call: 'docker run --rm --entrypoint */e2e.test * --list-tests', stdout: list });
     expect(await machine.run([cell])).toBe(3);
     expect((await outcome()).because[0]).toContain(
       'of 1 tests none has a name that begins with: [sig-network] LoadBalancers; ',

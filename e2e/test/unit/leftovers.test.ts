@@ -8,7 +8,7 @@ const cluster = 'swy-e2e-nftables-dual-1-37-none';
 const other = 'swy-e2e-ebpf-ipv4-1-35-switchyard';
 let machine: ScriptedMachine;
 
-// A cell is some 60 processes.
+// A cell is some 60 calls, ten of which start a shell.
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
 beforeEach(async () => {
@@ -67,7 +67,7 @@ test('--keep leaves the cluster until the same cell runs again, or --clean', asy
 test('an abort removes the cluster, writes no diagnostics, and rejects with its reason', async () => {
   const stop = new AbortController();
   const effect = `mkdir -p "$here/clusters"; : >"$here/clusters/$4"; : >"$here/began"; exec /bin/sleep 60`;
-  await machine.programs.expect({ call: 'kind create cluster *', effect });
+  machine.programs.expect({ call: 'kind create cluster *', effect });
   const running = machine.run([cell, '--no-upstream'], stop.signal);
   await expect.poll(() => machine.clusters(), { timeout: 10_000 }).toEqual([cluster]);
   stop.abort(new Error('stopped by SIGINT'));

@@ -6,7 +6,7 @@ import type { ScriptedCall } from '../scripted/scripted-programs.ts';
 
 let machine: ScriptedMachine;
 
-// A cell is some 60 processes.
+// A cell is some 60 calls, ten of which start a shell.
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
 beforeEach(async () => {
@@ -77,7 +77,7 @@ const lacks: readonly (readonly [what: string, calls: readonly ScriptedCall[], s
 
 describe('a machine with', () => {
   test.each(lacks)('%s: its kind cells cannot run, its lab cells can', async (_, calls, said) => {
-    for (const call of calls) await machine.programs.expect(call);
+    for (const call of calls) machine.programs.expect(call);
     const { cells } = await list('*-dual-1.37-none', 'lab-nftables-dual');
     const [first, ...others] = cells;
     expect(first).toMatchObject({ runnable: false });
@@ -86,11 +86,11 @@ describe('a machine with', () => {
   });
 
   test('nothing: --all ends with 3, since no cell ran; with one that can run the others are skipped', async () => {
-    await machine.programs.expect({ call: 'docker info *', exitCode: 1, stderr: 'no daemon' });
+    machine.programs.expect({ call: 'docker info *', exitCode: 1, stderr: 'no daemon' });
     expect(await machine.run(['nftables-*', '--no-upstream'])).toBe(3);
-    await machine.programs.expect({ call: 'docker info *', stdout: '28.2.2 2\n' });
-    await machine.programs.expect({ call: 'docker image inspect * kindest/node:v1.35*', exitCode: 1 });
-    await machine.programs.expect({ call: 'docker manifest inspect *', exitCode: 1, stderr: 'manifest unknown' });
+    machine.programs.expect({ call: 'docker info *', stdout: '28.2.2 2\n' });
+    machine.programs.expect({ call: 'docker image inspect * kindest/node:v1.35*', exitCode: 1 });
+    machine.programs.expect({ call: 'docker manifest inspect *', exitCode: 1, stderr: 'manifest unknown' });
     machine.printed.length = 0;
     expect(await machine.run(['nftables-ipv4-*', '--no-upstream'])).toBe(0);
     expect(machine.printed.at(-1)).toBe('e2e: 2 passed, 1 skipped');
@@ -126,7 +126,7 @@ describe('a machine with', () => {
 });
 
 test('the table names each reason once', async () => {
-  await machine.programs.expect({ call: 'docker info *', exitCode: 1, stderr: 'no daemon' });
+  machine.programs.expect({ call: 'docker info *', exitCode: 1, stderr: 'no daemon' });
   await machine.run(['--list', 'nftables-dual-*', 'lab-nftables-dual']);
   expect(machine.printed.join('\n').split('\n\n').slice(0, 2)).toEqual([
     `CELL                           RUNNABLE  WHY NOT
@@ -155,26 +155,26 @@ test('a dry run prints commands and runs none', async () => {
 });
 
 test('a lab cell runs the conformance suite, and its exit status is reported', async () => {
-  await machine.programs.expect(conformanceCall([], 'lab'));
+  machine.programs.expect(conformanceCall([], 'lab'));
   expect(await machine.run(['lab-nftables-ipv4'])).toBe(0);
   expect(await machine.result('lab-nftables-ipv4', 'conformance.log')).toContain('the summary');
-  await machine.programs.expect(conformanceCall(['smoke/a'], 'lab'));
+  machine.programs.expect(conformanceCall(['smoke/a'], 'lab'));
   expect(await machine.run(['lab-nftables-ipv4'])).toBe(1);
   expect(machine.printed).toContain('           conformance smoke/a: title of smoke/a');
   expect((await machine.programs.calls()).some((call) => call.includes('lab/src/main.ts down'))).toBe(false);
-  await machine.programs.expect({ call: 'node *main.ts run -v --target lab *', exitCode: 3, stderr: 'no namespaces' });
-  await machine.programs.expect({ call: 'node *packages/lab/src/main.ts down --dead' });
+  machine.programs.expect({ call: 'node *main.ts run -v --target lab *', exitCode: 3, stderr: 'no namespaces' });
+  machine.programs.expect({ call: 'node *packages/lab/src/main.ts down --dead' });
   expect(await machine.run(['lab-nftables-ipv4'])).toBe(3);
   expect((await machine.programs.calls()).at(-1)).toContain('packages/lab/src/main.ts down --dead');
 });
 
 test('a lab cell that is aborted removes the labs that its runner had no time to remove', async () => {
   const stop = new AbortController();
-  await machine.programs.expect({
+  machine.programs.expect({
     call: 'node *main.ts run -v --target lab *',
     effect: ': >"$here/began"; exec /bin/sleep 60',
   });
-  await machine.programs.expect({ call: 'node *packages/lab/src/main.ts down --dead' });
+  machine.programs.expect({ call: 'node *packages/lab/src/main.ts down --dead' });
   const running = machine.run(['lab-nftables-ipv4'], stop.signal);
   await expect.poll(() => existsSync(`${machine.programs.here}/began`), { timeout: 20_000 }).toBe(true);
   stop.abort(new Error('stopped by SIGINT'));

@@ -161,7 +161,7 @@ describe('./dev e2e docs', () => {
   });
 
   test('fails with page and line at a command that fails', async () => {
-    await machine.programs.expect({ call: 'kubectl annotate *', exitCode: 1, stderr: 'error: no such service\n' });
+    machine.programs.expect({ call: 'kubectl annotate *', exitCode: 1, stderr: 'error: no such service\n' });
     expect(await machine.run(['docs', cell])).toBe(3);
     expect(machine.printed.join('\n')).toMatch(
       /cannot run the commands of docs\/operate\/kind\.md: docs\/operate\/kind\.md:\d+: a command of the page fails: .*no such service/s,
@@ -183,7 +183,7 @@ describe('./dev e2e docs', () => {
   );
 
   test('says that helm is missing before a cluster is made', async () => {
-    await machine.programs.expect({ call: 'helm version *', exitCode: 1, stderr: 'helm: broken' });
+    machine.programs.expect({ call: 'helm version *', exitCode: 1, stderr: 'helm: broken' });
     expect(await machine.run(['docs', cell])).toBe(3);
     expect(machine.printed.join('\n')).toContain('helm ends with 1: helm: broken');
     expect((await machine.programs.calls()).filter((call) => call.startsWith('kind create'))).toEqual([]);

@@ -7,7 +7,7 @@ const cluster = 'swy-e2e-nftables-dual-1-36-switchyard';
 const other = 'swy-e2e-ebpf-ipv4-1-35-switchyard';
 let machine: ScriptedMachine;
 
-// A cell is some 60 processes.
+// A cell is some 60 calls, ten of which start a shell.
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 30_000 });
 
 beforeEach(async () => {
@@ -31,7 +31,7 @@ describe('a cluster for work', () => {
   });
 
   test('up that fails leaves diagnostics and no cluster', async () => {
-    await machine.programs.expect({ call: 'kubectl * wait *', exitCode: 1, stderr: 'error: timed out\n' });
+    machine.programs.expect({ call: 'kubectl * wait *', exitCode: 1, stderr: 'error: timed out\n' });
     expect(await machine.run(['up', cell])).toBe(3);
     expect(await machine.clusters()).toEqual([]);
     expect(await machine.result(cell, 'diagnostics/kind/journal.log')).toBe('a journal\n');
@@ -77,8 +77,8 @@ describe('a node image by name', () => {
   });
 
   test('that neither the engine nor a registry has: the cell says so, and what to do', async () => {
-    await machine.programs.expect({ call: 'docker image inspect *', exitCode: 1 });
-    await machine.programs.expect({ call: 'docker manifest inspect *', exitCode: 1, stderr: 'no such host' });
+    machine.programs.expect({ call: 'docker image inspect *', exitCode: 1 });
+    machine.programs.expect({ call: 'docker manifest inspect *', exitCode: 1, stderr: 'no such host' });
     expect(await machine.run([cell, '--node-image', 'my/node:v1.36.2', '--no-upstream'])).toBe(3);
     expect(said()).toContain(
       'my/node:v1.36.2 is not in the engine and cannot be pulled: no such host; docker load --input FILE brings an image',
