@@ -173,6 +173,31 @@ describe.each(ipFamilies)('%s', (family) => {
     expect(kernel.up).toContain([...next][0]);
   });
 
+  test('chains with the names of an earlier version are replaced; connections and clients keep their node', async () => {
+    const changes = { sessionAffinity: { kind: 'clientIP', timeout: seconds(60) } } as const;
+    const table = ['netdev', 'switchyard-lb'];
+    const chains = async (): Promise<readonly string[]> =>
+      [...(await run(kernel.lab.loadBalancer, 'nft', ['list', 'table', ...table])).matchAll(/chain (\S+) \{/g)].map(
+        ([, name = '']) => name,
+      );
+    await kernel.apply(direct({ changes }));
+    const held = await openMany(family, 4);
+    const current = await chains();
+    const renamed = current.filter((name) => name.startsWith('affinity-'));
+    expect(renamed.length).toBeGreaterThan(1);
+    for (const name of renamed) {
+      const former = name.replace('affinity-replace-', 'greet-').replace('affinity-remember-', 'meet-');
+      await run(kernel.lab.loadBalancer, 'nft', ['rename', 'chain', ...table, name, former]);
+    }
+    expect(await kernel.apply(direct({ changes }))).toBe('applied');
+    expect([...(await chains())].sort()).toEqual([...current].sort());
+    expect(await exchangeAll(held)).toEqual(['echoed']);
+    const nodes = new Set(held.map(({ node }) => node));
+    expect(new Set(await answersOf(kernel.client, to(family, 'tcp'), 6))).toEqual(nodes);
+    expect(nodes.size).toBe(1);
+    for (const { connection } of held) await connection.close();
+  });
+
   test.each(['tcp', 'udp'] as const)('%s is refused while no node is UP', async (protocol) => {
     kernel.up = [];
     await kernel.apply(direct());
