@@ -6,10 +6,12 @@
 #include <napi.h>
 #include <unistd.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "netlink_socket.h"
+#include "readable_wait.h"
 
 namespace {
 
@@ -78,6 +80,14 @@ Napi::Value Receive(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), switchyard::ReceiveFromKernel(fd, buffer.Data(), buffer.ByteLength()));
 }
 
+// awaitReadable(fd, callback) -> function that stops the wait, or -errno
+Napi::Value AwaitReadable(const Napi::CallbackInfo& info) {
+  auto wait = std::make_shared<switchyard::ReadableWait>(info.Env(), info[1].As<Napi::Function>());
+  const int error = wait->Start(info[0].As<Napi::Number>().Int32Value());
+  if (error != 0) return Napi::Number::New(info.Env(), error);
+  return Napi::Function::New(info.Env(), [wait](const Napi::CallbackInfo&) { wait->Stop(); });
+}
+
 // close(fd)
 Napi::Value Close(const Napi::CallbackInfo& info) {
   close(info[0].As<Napi::Number>().Int32Value());
@@ -97,6 +107,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("makeNamespace", Napi::Function::New(env, MakeNamespace));
   exports.Set("send", Napi::Function::New(env, Send));
   exports.Set("receive", Napi::Function::New(env, Receive));
+  exports.Set("awaitReadable", Napi::Function::New(env, AwaitReadable));
   exports.Set("trimMemory", Napi::Function::New(env, TrimMemory));
   exports.Set("close", Napi::Function::New(env, Close));
   return exports;

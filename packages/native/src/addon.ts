@@ -23,6 +23,8 @@ export interface Addon {
   makeNamespace(): Promise<OpenedFile>;
   send(fd: number, bytes: Uint8Array): number;
   receive(fd: number, buffer: Uint8Array): number;
+  /** Calls `callback` once when `fd` can be read, unless the result is called before. `fd` must stay open until then. */
+  awaitReadable(fd: number, callback: () => void): number | (() => void);
   close(fd: number): void;
   trimMemory(): void;
 }

@@ -1,4 +1,8 @@
+import { once } from 'node:events';
 import { readdirSync, readlinkSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { Worker } from 'node:worker_threads';
 import { UsageError } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import { errnoName, NativeError } from './native-error.ts';
@@ -55,6 +59,46 @@ describe('a netlink socket', () => {
     using three = openNetlinkSocket({ protocol: 'netfilter' });
     expect(one.portId).toBeGreaterThan(0);
     expect(three.portId).not.toBe(two.portId);
+  });
+
+  test('is awaited until something can be received, and not before', async () => {
+    using socket = openNetlinkSocket({ protocol: 'route' });
+    let isReadable = false;
+    const readable = socket.readable(AbortSignal.timeout(5000)).then(() => {
+      isReadable = true;
+    });
+    await setTimeout(50);
+    expect(isReadable).toBe(false);
+    socket.send(askForLinks());
+    await readable;
+    await socket.readable(AbortSignal.timeout(5000)); // it is not received yet
+    expect(socket.receive(new Uint8Array(65_536))).toBeGreaterThan(0);
+  });
+
+  test('a wait for it ends when aborted and when it is closed', async () => {
+    const stop = new AbortController();
+    const socket = openNetlinkSocket({ protocol: 'route' });
+    const aborted = socket.readable(stop.signal);
+    const reason = new Error('enough');
+    stop.abort(reason);
+    await expect(aborted).rejects.toBe(reason);
+    await expect(socket.readable(stop.signal)).rejects.toBe(reason);
+    const waiting = socket.readable(AbortSignal.timeout(5000));
+    socket[Symbol.dispose]();
+    await expect(waiting).rejects.toThrow(UsageError);
+    await expect(socket.readable(AbortSignal.timeout(5000))).rejects.toThrow(UsageError);
+  });
+
+  test('that waits in a worker does not keep the worker from ending', async () => {
+    const addon = fileURLToPath(new URL('../build/switchyard_native.node', import.meta.url));
+    const source = `
+      const addon = require(${JSON.stringify(addon)});
+      const { fd } = addon.openNetlink(0, '', [1], [], 0, 0);
+      addon.awaitReadable(fd, () => undefined);
+      require('node:worker_threads').parentPort.postMessage('waits');`;
+    const worker = new Worker(source, { eval: true });
+    await once(worker, 'message');
+    expect(await worker.terminate()).toBe(1);
   });
 
   test('says so when a datagram does not fit, which is lost; the next one is received', () => {

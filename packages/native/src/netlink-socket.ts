@@ -38,6 +38,11 @@ export interface NetlinkSocket extends Disposable {
    * when the kernel dropped datagrams, EMSGSIZE when this one did not fit and is lost.
    */
   receive(buffer: Uint8Array): number | undefined;
+  /**
+   * Resolves when a datagram, or the loss of one, can be received; the process sleeps until then. Rejects with `signal.reason`,
+   * and with `UsageError` when the socket is closed meanwhile. Throws `NativeError`. One call at a time.
+   */
+  readable(signal: AbortSignal): Promise<void>;
 }
 
 /** Opens a netlink socket. Throws `NativeError`, or `NativeMissingError` where the addon was not built. */
@@ -64,6 +69,8 @@ class OpenSocket implements NetlinkSocket {
   readonly portId: number;
   readonly #addon: Addon;
   #fd: number | undefined;
+  /** Ends the wait in progress. */
+  #endWait: ((reason: unknown) => void) | undefined;
 
   constructor(addon: Addon, { fd, portId }: { readonly fd: number; readonly portId: number }) {
     this.#addon = addon;
@@ -87,13 +94,40 @@ class OpenSocket implements NetlinkSocket {
     throw new NativeError('cannot receive over netlink', { errno: -result, syscall: 'recvfrom' });
   }
 
+  async readable(signal: AbortSignal): Promise<void> {
+    const fd = this.#open();
+    signal.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const stop = this.#addon.awaitReadable(fd, resolve);
+    if (typeof stop === 'number') {
+      throw new NativeError('cannot wait for a netlink socket', { errno: -stop, syscall: 'epoll_ctl' });
+    }
+    const onAbort = (): void => this.#endWait?.(signal.reason);
+    this.#endWait = (reason) => {
+      stop();
+      reject(reason);
+    };
+    signal.addEventListener('abort', onAbort);
+    try {
+      await promise;
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+      this.#endWait = undefined;
+    }
+  }
+
   [Symbol.dispose](): void {
+    this.#endWait?.(closed());
     if (this.#fd !== undefined) this.#addon.close(this.#fd);
     this.#fd = undefined;
   }
 
   #open(): number {
-    if (this.#fd === undefined) throw new UsageError('native.closed', 'this netlink socket was closed before');
+    if (this.#fd === undefined) throw closed();
     return this.#fd;
   }
+}
+
+function closed(): UsageError {
+  return new UsageError('native.closed', 'this netlink socket was closed before');
 }

@@ -29,6 +29,10 @@ class Socket implements NetlinkSocket {
     return writer.length;
   }
 
+  async readable(): Promise<void> {
+    // it has answered when `send` returns
+  }
+
   [Symbol.dispose](): void {
     this.isOpen = false;
   }

@@ -6,7 +6,7 @@ export interface AddressWatchOptions {
   readonly clock: Clock;
   /** Path of the network namespace; default: the process's own. */
   readonly netns?: string;
-  /** Interval between two looks; default 250 ms. A look takes some 10 us. */
+  /** Shortest time between two steps; default 250 ms. */
   readonly interval?: Millis;
   /** For tests; default `openNetlinkSocket`. */
   readonly open?: (options: NetlinkOptions) => NetlinkSocket;
@@ -36,7 +36,8 @@ export async function* addressChanges(
   while (!signal.aborted) {
     if (drain(socket, buffer)) yield;
     try {
-      await clock.sleep(untilBeat(clock, interval), signal);
+      await socket.readable(signal);
+      await clock.sleep(untilBeat(clock, interval), signal); // events of one change come together
     } catch (error) {
       if (!signal.aborted) throw error;
     }

@@ -1,4 +1,5 @@
 import { constants } from 'node:os';
+import { abortable } from '@switchyard/core';
 import { NativeError } from '../native-error.ts';
 import type { NetlinkOptions, NetlinkSocket } from '../netlink-socket.ts';
 
@@ -13,6 +14,7 @@ export class ScriptedSocket implements NetlinkSocket {
   readonly sent: string[] = [];
   isClosed = false;
   readonly #script: Scripted[];
+  #added = Promise.withResolvers<void>();
 
   constructor(options: NetlinkOptions, script: readonly Scripted[]) {
     this.options = options;
@@ -36,6 +38,23 @@ export class ScriptedSocket implements NetlinkSocket {
     }
     buffer.set(next);
     return next.length;
+  }
+
+  /** Appends steps to the script. */
+  add(...steps: readonly Scripted[]): void {
+    this.#script.push(...steps);
+    this.#added.resolve();
+  }
+
+  /** Passes over `nothing`; without more steps it waits for some. */
+  async readable(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      signal.throwIfAborted();
+      while (this.#script[0] === 'nothing') this.#script.shift();
+      if (this.#script.length > 0) return;
+      this.#added = Promise.withResolvers();
+      await abortable(this.#added.promise, signal);
+    }
   }
 
   [Symbol.dispose](): void {

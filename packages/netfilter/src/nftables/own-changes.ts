@@ -6,6 +6,7 @@ import { type NetlinkOptions, type NetlinkSocket, openNetlinkSocket } from '@swi
  */
 export class OwnChanges {
   readonly #portIds = new Map<number, number>();
+  readonly #listeners = new Set<() => void>();
   #version = 0;
   #last: Promise<unknown> = Promise.resolve();
 
@@ -27,7 +28,7 @@ export class OwnChanges {
   /** Registers an own socket until the result is disposed. */
   register(portId: number): Disposable {
     this.#portIds.set(portId, (this.#portIds.get(portId) ?? 0) + 1);
-    this.#version++;
+    this.#change();
     let isHeld = true;
     return {
       [Symbol.dispose]: () => {
@@ -36,9 +37,20 @@ export class OwnChanges {
         const users = (this.#portIds.get(portId) ?? 0) - 1;
         if (users > 0) this.#portIds.set(portId, users);
         else this.#portIds.delete(portId);
-        this.#version++;
+        this.#change();
       },
     };
+  }
+
+  /** Calls `listener` after each change of `portIds`, until the result is disposed. */
+  onChange(listener: () => void): Disposable {
+    this.#listeners.add(listener);
+    return { [Symbol.dispose]: () => void this.#listeners.delete(listener) };
+  }
+
+  #change(): void {
+    this.#version++;
+    for (const listener of this.#listeners) listener();
   }
 
   /** Runs `work` after all earlier work has ended, even if that failed. */
@@ -57,6 +69,7 @@ export function openOwnSocket(options: NetlinkOptions): NetlinkSocket {
     portId: socket.portId,
     send: (message) => socket.send(message),
     receive: (buffer) => socket.receive(buffer),
+    readable: (signal) => socket.readable(signal),
     [Symbol.dispose]: () => {
       registration[Symbol.dispose]();
       socket[Symbol.dispose]();

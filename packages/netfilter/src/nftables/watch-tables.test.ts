@@ -39,7 +39,10 @@ class Noted implements NoticeReader {
 }
 
 /** Watches sockets that play these scripts, for half a second; `between` runs after 150 ms. */
-async function watch(scripts: readonly (readonly Scripted[])[], between: (own: OwnChanges) => void = () => undefined) {
+async function watch(
+  scripts: readonly (readonly Scripted[])[],
+  between: (own: OwnChanges, sockets: readonly ScriptedSocket[]) => void = () => undefined,
+) {
   const clock = new ManualClock();
   const own = new OwnChanges();
   const sockets: ScriptedSocket[] = [];
@@ -61,7 +64,7 @@ async function watch(scripts: readonly (readonly Scripted[])[], between: (own: O
   );
   watching.catch(() => undefined); // it may fail before it is waited for
   await clock.advance(millis(150));
-  between(own);
+  between(own, sockets);
   await clock.advance(millis(350));
   controller.abort();
   await watching;
@@ -81,11 +84,35 @@ test('lost notices are reported, and so are later ones', async () => {
 });
 
 test('a later own socket is filtered by a second socket, and no notice is missed in between', async () => {
-  const before: Scripted[] = ['nothing', 'nothing', generation(1)];
-  const { reports, sockets } = await watch([before, [generation(2)]], (own) => own.register(4711));
+  const { reports, sockets } = await watch([[], [generation(2)]], (own, [before]) => {
+    own.register(4711);
+    before?.add(generation(1));
+  });
   expect(sockets.map(({ options }) => options.ignorePortIds)).toEqual([[], [4711]]);
   expect(reports.map(({ changes }) => changes)).toEqual([['number 1', 'number 2']]);
   expect(sockets.map(({ isClosed }) => isClosed)).toEqual([true, true]);
+});
+
+test('without notices there is no reading, and with many at most one in 100 ms', async () => {
+  const clock = new ManualClock();
+  const stop = new AbortController();
+  let readings = 0;
+  const socket = new ScriptedSocket({ protocol: 'netfilter' }, []);
+  const { receive } = socket;
+  socket.receive = (buffer) => {
+    readings++;
+    return receive.call(socket, buffer);
+  };
+  const watching = watchTables({ clock, notes: new Noted(), open: () => socket }, () => undefined, stop.signal);
+  await clock.advance(millis(10_000));
+  expect(readings).toBe(1); // the first one, at once
+  for (let round = 0; round < 20; round++) {
+    socket.add(generation(round));
+    await clock.advance(millis(10));
+  }
+  expect(readings).toBe(1 + 20 + 2); // each notice once, and the end of two readings
+  stop.abort();
+  await watching;
 });
 
 test('any other error of the socket ends it', async () => {

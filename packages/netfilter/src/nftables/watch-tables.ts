@@ -13,8 +13,8 @@ import type { OwnChanges } from './own-changes.ts';
 /** NFNLGRP_NFTABLES: every change of every table. */
 const nftablesGroup = 7;
 
-/** Interval of reading notices. */
-const pollInterval = millis(100);
+/** Shortest time between two readings: notices of one change come together. */
+const readingInterval = millis(100);
 
 /** Kernel buffer for notices between two readings: some 50,000 changed elements. */
 const receiveBuffer = 8 << 20;
@@ -31,14 +31,16 @@ export interface TableWatchOptions {
   readonly netns?: string | undefined;
   readonly clock: Clock;
   /** Own sockets, whose changes the kernel filters out. Default: none. */
-  readonly own?: Pick<OwnChanges, 'version' | 'portIds'>;
+  readonly own?: WatchedSockets;
   readonly notes: NoticeReader;
   /** For tests; default `openNetlinkSocket`. */
   readonly open?: (options: NetlinkOptions) => NetlinkSocket;
 }
 
+type WatchedSockets = Pick<OwnChanges, 'version' | 'portIds' | 'onChange'>;
+
 /** No own sockets. */
-const noSockets = { version: 0, portIds: [] } as const;
+const noSockets: WatchedSockets = { version: 0, portIds: [], onChange: () => ({ [Symbol.dispose]: () => undefined }) };
 
 /**
  * Reports foreign changes to nftables (iptables-nft included) until aborted, one report per reading. Rejects with `NativeError`, or
@@ -54,7 +56,8 @@ export async function watchTables(
     const drift = watch.poll();
     if (drift !== undefined) report(drift);
     try {
-      await options.clock.sleep(untilBeat(options.clock, pollInterval), signal);
+      await watch.news(signal);
+      await options.clock.sleep(untilBeat(options.clock, readingInterval), signal);
     } catch (error) {
       if (!signal.aborted) throw error;
     }
@@ -63,7 +66,7 @@ export async function watchTables(
 
 class TableWatch implements Disposable {
   readonly #options: TableWatchOptions;
-  readonly #own: Pick<OwnChanges, 'version' | 'portIds'>;
+  readonly #own: WatchedSockets;
   readonly #buffer = new Uint8Array(datagramLength);
   #socket: NetlinkSocket;
   #ownVersion: number;
@@ -79,6 +82,18 @@ class TableWatch implements Disposable {
     if (this.#own.version !== this.#ownVersion) this.#reopen();
     this.#drain(this.#socket);
     return this.#options.notes.take();
+  }
+
+  /** Resolves when there is something to poll. Rejects with `signal.reason`. */
+  async news(signal: AbortSignal): Promise<void> {
+    if (this.#own.version !== this.#ownVersion) return;
+    const changed = new AbortController();
+    using _ = this.#own.onChange(() => changed.abort());
+    try {
+      await this.#socket.readable(AbortSignal.any([signal, changed.signal]));
+    } catch (error) {
+      if (signal.aborted || !changed.signal.aborted) throw error;
+    }
   }
 
   [Symbol.dispose](): void {
