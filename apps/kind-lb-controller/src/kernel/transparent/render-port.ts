@@ -87,7 +87,9 @@ function renderAffinity(port: TransparentPort, { wholeClient }: PacketPlaces, to
 function affinityRule(port: TransparentPort, { wholeClient }: PacketPlaces, to: Rendering): readonly string[] {
   if (port.sessionAffinity.kind === 'none' || port.forNew.length === 0) return [];
   const name = nameOf(port);
-  return [`meta priority set ${wholeClient} map @clients-${name} ${isOneOf(port.forNew, to)} goto affinity-remember-${name}`];
+  return [
+    `meta priority set ${wholeClient} map @clients-${name} ${isOneOf(port.forNew, to)} goto affinity-remember-${name}`,
+  ];
 }
 
 function newRule(port: TransparentPort, { wholeClient }: PacketPlaces, to: Rendering): string {
