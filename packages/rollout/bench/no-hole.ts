@@ -57,7 +57,7 @@ async function main(): Promise<void> {
     }
   }
   const rows = [...lost].map(([{ name, interval, fall, whenNoneUp }, each]) => [
-    `${name}, ${interval / 1000} s x ${fall}${whenNoneUp === 'lastUp' ? ', last UP stand in' : ''}`,
+    `${name}, ${interval / 1000} s x ${fall}${whenNoneUp === 'lastUp' ? ', those UP last are used' : ''}`,
     String(each.length),
     String(each.filter((count) => count > 0).length),
     String(each.reduce((sum, count) => sum + count, 0)),

@@ -25,7 +25,7 @@ const { values } = parseArgs({
 /** The figures of the last run; git ignores them. */
 const resultsFile = fileURLToPath(new URL('../.test-results/profile-losses.json', import.meta.url));
 
-function tell(text: string): void {
+function report(text: string): void {
   process.stderr.write(`bench: ${(performance.now() / 1000).toFixed(0).padStart(4)} s  ${text}\n`);
 }
 
@@ -37,7 +37,7 @@ function cellOf({ run, drain }: MeasuredRollout): ProfileCell {
   );
   const { best, worst } = cell.predicted;
   const verdict = cell.isWithin ? '' : ' OUTSIDE';
-  tell(
+  report(
     `  serves on ${drain} s: ${cell.lost} lost, ${cell.predictedFromEvents} by events, ${best}-${worst} predicted${verdict}`,
   );
   return cell;
@@ -71,7 +71,7 @@ async function main(): Promise<void> {
   const stop = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM'] as const)
     process.once(name, () => stop.abort(new Error(`stopped by ${name}`)));
-  for await (const group of measureProfiles(options, { step: tell }, stop.signal)) cells.push(...group.map(cellOf));
+  for await (const group of measureProfiles(options, { step: report }, stop.signal)) cells.push(...group.map(cellOf));
   const before = values.only.length === 0 ? [] : kept(profiles.map(({ name }) => name));
   const order = allProfiles.map(({ name }) => name);
   cells.push(...before);
@@ -79,9 +79,9 @@ async function main(): Promise<void> {
   const figures = { machine, runtime, timeScale, rate, cells } as const;
   for (const folder of [dirname(resultsFile), values.out]) mkdirSync(folder, { recursive: true });
   writeFileSync(resultsFile, `${JSON.stringify(figures, null, 2)}\n`);
-  tell(`${cells.filter((cell) => cell.isWithin).length} of ${cells.length} within the prediction; ${resultsFile}`);
+  report(`${cells.filter((cell) => cell.isWithin).length} of ${cells.length} within the prediction; ${resultsFile}`);
   const missing = order.filter((name) => cells.every((cell) => cell.profile !== name));
-  if (missing.length > 0) return tell(`no page, because figures are missing: ${missing.join(', ')}`);
+  if (missing.length > 0) return report(`no page, because figures are missing: ${missing.join(', ')}`);
   writeFileSync(join(values.out, 'profile-losses.md'), profilePage(figures));
 }
 

@@ -25,16 +25,17 @@ function timesOfOwn(run: RunRecord, move: Move, picked: Picked): RolloutTimes {
   const never = { oldNodeSynced: undefined, appEnded: undefined, newUp: run.startedAt, oldDown: run.startedAt };
   if (oldNode !== move.oldPod.node) return { ...common, ...never };
   const own = run.endpoints.filter(({ node }) => node === oldNode);
-  const knewAt = own.find(({ state, at }) => state !== 'ready' && at >= since(run, move))?.at;
+  const syncedAt = own.find(({ state, at }) => state !== 'ready' && at >= since(run, move))?.at;
   // A successor on the same node was ready before: the node never lacked a ready endpoint.
-  if (knewAt === undefined && move.newPod.node === oldNode) return { ...common, ...never };
-  const backAt = knewAt === undefined ? undefined : own.find(({ state, at }) => state === 'ready' && at > knewAt)?.at;
+  if (syncedAt === undefined && move.newPod.node === oldNode) return { ...common, ...never };
+  const backAt =
+    syncedAt === undefined ? undefined : own.find(({ state, at }) => state === 'ready' && at > syncedAt)?.at;
   const back = backAt === undefined ? undefined : appliedAt(run, oldNode, backAt, move)?.[picked.coming];
   return {
     ...common,
-    oldNodeSynced: knewAt === undefined ? undefined : appliedAt(run, oldNode, knewAt, move)?.[picked.going],
+    oldNodeSynced: syncedAt === undefined ? undefined : appliedAt(run, oldNode, syncedAt, move)?.[picked.going],
     appEnded: endOf(run, move),
-    ...(path.kind === 'node' ? { newUp: back, oldDown: back } : usedFromTo(run, { move, knewAt, back })),
+    ...(path.kind === 'node' ? { newUp: back, oldDown: back } : usedFromTo(run, { move, syncedAt, back })),
   };
 }
 
@@ -50,20 +51,20 @@ function timesOfAll(run: RunRecord, move: Move, picked: Picked): RolloutTimes {
     const left = run.endpoints.find(
       (moment) => moment.node === move.oldPod.node && moment.state !== 'ready' && moment.at >= since(run, move),
     )?.at;
-    const knew = left === undefined ? undefined : appliedAt(run, node, left, move)?.[opposite(picked.going)];
+    const synced = left === undefined ? undefined : appliedAt(run, node, left, move)?.[opposite(picked.going)];
     return {
       ...common,
       terminatingFallback: true,
-      oldNodeSynced: knew,
+      oldNodeSynced: synced,
       newUp: run.startedAt,
-      oldDown: knew ?? run.startedAt,
+      oldDown: synced ?? run.startedAt,
     };
   }
   const freshAt = changes.find(({ isReady, at }) => isReady && at > goneAt)?.at;
   const fresh = freshAt === undefined ? undefined : appliedAt(run, node, freshAt, move)?.[picked.coming];
-  const knew = appliedAt(run, node, goneAt, move)?.[picked.going];
+  const synced = appliedAt(run, node, goneAt, move)?.[picked.going];
   const { terminatingFallback } = run.settings;
-  return { ...common, terminatingFallback, oldNodeSynced: knew, newUp: fresh, oldDown: fresh };
+  return { ...common, terminatingFallback, oldNodeSynced: synced, newUp: fresh, oldDown: fresh };
 }
 
 function opposite(end: keyof Bounds): keyof Bounds {
@@ -92,7 +93,7 @@ function anyReady(run: RunRecord): readonly { readonly at: Millis; readonly isRe
 
 interface Seen {
   readonly move: Move;
-  readonly knewAt: Millis | undefined;
+  readonly syncedAt: Millis | undefined;
   /** The old node has a ready endpoint again. */
   readonly back: Millis | undefined;
 }
@@ -130,15 +131,15 @@ function othersUpFrom(run: RunRecord, { oldPod, deletedAt }: Move): Millis | und
  * say that its pod terminates, but not before another node is UP. If recently UP nodes are used while none is UP, it used the old one
  * until then too.
  */
-function leftAt(run: RunRecord, { move, knewAt, back }: Seen, newUp: Millis | undefined): Millis | undefined {
+function leftAt(run: RunRecord, { move, syncedAt, back }: Seen, newUp: Millis | undefined): Millis | undefined {
   const { settings } = run;
   const { whenNoneUp, lastUpFor } = settings.healthCheck;
   const downAt = run.loadBalancer.find(
     (moment) => moment.node === move.oldPod.node && !moment.isUp && moment.at >= move.deletedAt,
   )?.at;
-  const drained = settings.fastDrain && knewAt !== undefined ? Math.max(knewAt, newUp ?? Infinity) : Infinity;
+  const drained = settings.fastDrain && syncedAt !== undefined ? Math.max(syncedAt, newUp ?? Infinity) : Infinity;
   const left = Math.min(drained, downAt ?? Infinity, back ?? Infinity);
   if (left === Infinity) return undefined;
-  const stoodInUntil = whenNoneUp === 'lastUp' ? Math.min(left + lastUpFor, newUp ?? Infinity) : left;
-  return millis(Math.max(left, stoodInUntil));
+  const usedUntil = whenNoneUp === 'lastUp' ? Math.min(left + lastUpFor, newUp ?? Infinity) : left;
+  return millis(Math.max(left, usedUntil));
 }

@@ -128,7 +128,7 @@ describe('when the load balancer stopped using the old node', () => {
 
   test.each([
     ['it held the node DOWN, and uses no recently UP nodes', leftAfter({}), 1],
-    ['a node stands in until the other is UP', leftAfter({ whenNoneUp: 'lastUp', lastUpFor: millis(10_000) }), 2.93],
+    ['a node is used until the other is UP', leftAfter({ whenNoneUp: 'lastUp', lastUpFor: millis(10_000) }), 2.93],
     ['but no longer than it may', leftAfter({ whenNoneUp: 'lastUp', lastUpFor: millis(500) }), 1.5],
     ['all nodes are used until the other is UP', leftAfter({ whenNoneUp: 'all' }), 2.93],
     ['with fast drain: the other is UP, long before checks fail', leftAfter({}, true), 2.93],

@@ -39,10 +39,10 @@ function healthDelays(run: RunRecord, { oldPod, deletedAt }: Move): readonly num
     ({ node, state, at }) => node === oldPod.node && state !== 'ready' && at >= deletedAt - observationSlack,
   )?.at;
   if (goneAt === undefined) return [];
-  const toldAt = run.health.find(
+  const unhealthyAt = run.health.find(
     ({ node, status, at }) => node === oldPod.node && status !== 200 && at >= goneAt - observationSlack,
   )?.at;
-  return toldAt === undefined ? [] : [toldAt - goneAt];
+  return unhealthyAt === undefined ? [] : [unhealthyAt - goneAt];
 }
 
 /** Delays of answers, for paths to all endpoints: there a new endpoint is used as soon as the node knows it. */

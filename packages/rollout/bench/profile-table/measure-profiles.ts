@@ -52,7 +52,7 @@ export async function* measureProfiles(
   const { runtime } = options;
   await using host = await prepareLoadBalancerHost(
     experiment,
-    { runtime, tell: (text) => progress.step(text) },
+    { runtime, report: (text) => progress.step(text) },
     signal,
   );
   const apps = await deployApps(experiment, options, signal);

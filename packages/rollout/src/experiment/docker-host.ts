@@ -14,7 +14,7 @@ const cluster = 'lab';
  */
 export async function startDockerHost(
   experiment: Experiment,
-  tell: (text: string) => void,
+  report: (text: string) => void,
   signal: AbortSignal,
 ): Promise<LoadBalancerHost> {
   const { lab } = experiment;
@@ -23,11 +23,11 @@ export async function startDockerHost(
   const programs = await runTool({ tool: 'debian/fetch.ts', args: [...excluded, ...packages] }, signal);
   await using stack = new AsyncDisposableStack();
   const engine = stack.use(await startDockerEngine({ lab, host: lab.loadBalancer, programs }, signal));
-  tell(`Docker Engine ${engine.version} runs in the load-balancer host`);
+  report(`Docker Engine ${engine.version} runs in the load-balancer host`);
   stack.use(await joinDockerNetwork({ lab, host: lab.loadBalancer, engine, isAutomatic: true }, signal));
   const { file } = engine.command;
   const env = { ...engine.command.env, PATH: `${dirname(file)}:${process.env['PATH'] ?? ''}` };
-  tell('building the image switchyard/load-balancer from local layers');
+  report('building the image switchyard/load-balancer from local layers');
   await runTool({ tool: 'images/image.ts', args: ['load-balancer', '--local-base'], env }, signal);
   const owned = stack.move();
   const runtime = ['--runtime=docker', `--cluster=${cluster}`];

@@ -9,13 +9,13 @@ export interface LoadBalancerHost extends AsyncDisposable {
   start(settings: LoadBalancerSettings): LoadBalancer;
 }
 
-/** Prepares the host for a runtime. `docker` starts a Docker Engine there, builds the image and reports progress to `tell`; rejects with what is missing. */
+/** Prepares the host for a runtime. `docker` starts a Docker Engine there, builds the image and reports progress to `report`; rejects with what is missing. */
 export async function prepareLoadBalancerHost(
   experiment: Experiment,
-  options: { readonly runtime: RunSettings['runtime']; readonly tell: (text: string) => void },
+  options: { readonly runtime: RunSettings['runtime']; readonly report: (text: string) => void },
   signal: AbortSignal,
 ): Promise<LoadBalancerHost> {
-  if (options.runtime === 'docker') return startDockerHost(experiment, options.tell, signal);
+  if (options.runtime === 'docker') return startDockerHost(experiment, options.report, signal);
   return {
     start: (settings) => {
       const { lab } = experiment;

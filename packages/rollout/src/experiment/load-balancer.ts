@@ -29,7 +29,7 @@ export interface LoadBalancer extends AsyncDisposable {
   /** HAProxy's states of a frontend's nodes, in order of time; every node is UP when it starts. */
   momentsOf(frontend: Frontend): readonly LoadBalancerMoment[];
   /** HAProxy's current state of a frontend's nodes, true for UP; nodes without a check result are left out. */
-  judgedOf(frontend: Frontend): ReadonlyMap<string, boolean>;
+  healthOf(frontend: Frontend): ReadonlyMap<string, boolean>;
   /** Waits for the address of this family in the Service's status. */
   addressOf(frontend: Pick<Frontend, 'namespace' | 'name' | 'ipFamily'>, signal: AbortSignal): Promise<string>;
 }
@@ -72,7 +72,7 @@ export function runLoadBalancer(
         frontend,
         lab.nodes.map((node) => node.name),
       ),
-    judgedOf: (frontend) => new Map(momentsSince(frontend, []).map((moment) => [moment.node, moment.isUp])),
+    healthOf: (frontend) => new Map(momentsSince(frontend, []).map((moment) => [moment.node, moment.isUp])),
     addressOf: ({ namespace, name, ipFamily }, signal) =>
       awaitCondition(
         `an ${ipFamily} address in the status of Service ${namespace}/${name}`,

@@ -22,7 +22,7 @@ export async function runRollout(
   const { runtime } = settings;
   await using host = await prepareLoadBalancerHost(
     experiment,
-    { runtime, tell: (text) => progress.step(text) },
+    { runtime, report: (text) => progress.step(text) },
     signal,
   );
   await using loadBalancer = host.start(settings);

@@ -63,7 +63,7 @@ async function answers({ path, from, address, port }: LoadTarget, options: WaitO
   );
 }
 
-/** Waits until the load balancer holds the nodes with a serving pod UP, as far as it has judged them, and all others DOWN. */
+/** Waits until the load balancer holds the nodes with a serving pod UP, as far as it has checked them, and all others DOWN. */
 export async function awaitPlaced(
   { experiment, loadBalancer }: RolloutSetup,
   app: App,
@@ -75,9 +75,9 @@ export async function awaitPlaced(
     async () => {
       const hosts = new Set(servingPods(experiment.workloadEvents, app.name).map(({ node }) => node));
       return app.ipFamilies.every((ipFamily) => {
-        const judged = loadBalancer.judgedOf({ ...app, ipFamily });
+        const health = loadBalancer.healthOf({ ...app, ipFamily });
         return experiment.lab.nodes.every(({ name }) =>
-          hosts.has(name) ? judged.get(name) !== false : judged.get(name) === false,
+          hosts.has(name) ? health.get(name) !== false : health.get(name) === false,
         );
       }) && hosts.size > 0
         ? true

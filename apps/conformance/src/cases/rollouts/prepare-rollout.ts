@@ -73,7 +73,7 @@ export async function prepareRollout(
   const settings = settingsOf(what, timeScale);
   const isLocal = kind.policy === 'Local';
   const host = isLocal
-    ? stack.use(await prepareLoadBalancerHost(experiment, { runtime: 'process', tell }, signal))
+    ? stack.use(await prepareLoadBalancerHost(experiment, { runtime: 'process', report: tell }, signal))
     : undefined;
   const loadBalancer = host === undefined ? undefined : stack.use(host.start(settings));
   const setup: RolloutSetup = { experiment, proxies: { programs: [], syncs: () => undefined }, loadBalancer, settings };

@@ -63,7 +63,7 @@ function isNeeded(
   if (loadBalancer === undefined) return others.length === 0;
   const hasMoved = oldPods.length > 1 || others.length > 0;
   return (
-    !hasMoved || app.ipFamilies.some((ipFamily) => loadBalancer.judgedOf({ ...app, ipFamily }).get(pod.node) !== false)
+    !hasMoved || app.ipFamilies.some((ipFamily) => loadBalancer.healthOf({ ...app, ipFamily }).get(pod.node) !== false)
   );
 }
 
