@@ -96,13 +96,13 @@ function countOf(value: unknown, replicas: number, round: (value: number) => num
 function spreadOf({ spec }: V1Deployment): 'perNode' | 'anywhere' {
   const labels = spec?.template.metadata?.labels ?? {};
   const terms = spec?.template.spec?.affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? [];
-  const isAgainstItself = terms.some(
+  const hasSelfAntiAffinity = terms.some(
     ({ topologyKey, labelSelector }) =>
       topologyKey === 'kubernetes.io/hostname' &&
       Object.entries(labelSelector?.matchLabels ?? {}).every(([key, value]) => labels[key] === value) &&
       (labelSelector?.matchExpressions ?? []).length === 0,
   );
-  return isAgainstItself ? 'perNode' : 'anywhere';
+  return hasSelfAntiAffinity ? 'perNode' : 'anywhere';
 }
 
 function isPodOf({ metadata }: V1Pod, { metadata: owner }: V1Deployment): boolean {

@@ -10,21 +10,21 @@ beforeEach(() => {
   store = new ClusterStore();
 });
 
-const told = (change: ClusterChange | undefined): unknown =>
+const reported = (change: ClusterChange | undefined): unknown =>
   change?.kind === 'services' ? [...change.keys].sort() : change?.kind;
 const services = (event: ResourceEvent<LoadBalancerService>): unknown =>
-  told(store.takeServices(event, concernsLoadBalancers));
+  reported(store.takeServices(event, concernsLoadBalancers));
 const listed = (...items: readonly LoadBalancerService[]): unknown => services({ kind: 'replace', items });
 const slice = (item: EndpointSliceRecord): unknown =>
-  told(store.takeSlices({ kind: 'upsert', resource: 'EndpointSlice', item }));
+  reported(store.takeSlices({ kind: 'upsert', resource: 'EndpointSlice', item }));
 const slicesListed = (...items: readonly EndpointSliceRecord[]): unknown =>
-  told(store.takeSlices({ kind: 'replace', resource: 'EndpointSlice', items } satisfies ClusterEvent));
+  reported(store.takeSlices({ kind: 'replace', resource: 'EndpointSlice', items } satisfies ClusterEvent));
 const web = lbService('default/web');
 const internal = lbService('default/internal', { spec: { type: 'ClusterIP' } });
 
 test('a view is in sync once everything was listed, be it empty; until then each list concerns everybody', () => {
   expect(listed()).toBe('all');
-  expect(told(store.takeNodes({ kind: 'replace', items: [] }))).toBe('all');
+  expect(reported(store.takeNodes({ kind: 'replace', items: [] }))).toBe('all');
   expect(isInSync(store.view)).toBe(false);
   expect(slice(lbSlice('default/web', ['10.244.1.5@node1']))).toBeUndefined();
   expect(isInSync(store.view)).toBe(false);
@@ -69,13 +69,13 @@ describe('Nodes', () => {
     ['another Node', lbNode('node2', ['172.18.0.12']), 'all'],
   ])('%s', (_, item, expected) => {
     store.takeNodes({ kind: 'replace', items: [node] });
-    expect(told(store.takeNodes({ kind: 'upsert', item }))).toBe(expected);
+    expect(reported(store.takeNodes({ kind: 'upsert', item }))).toBe(expected);
   });
   test('one that goes, and a list without changes', () => {
     store.takeNodes({ kind: 'replace', items: [node] });
-    expect(told(store.takeNodes({ kind: 'replace', items: [node] }))).toBeUndefined();
-    expect(told(store.takeNodes({ kind: 'delete', name: 'unknown' }))).toBeUndefined();
-    expect(told(store.takeNodes({ kind: 'delete', name: 'node1' }))).toBe('all');
+    expect(reported(store.takeNodes({ kind: 'replace', items: [node] }))).toBeUndefined();
+    expect(reported(store.takeNodes({ kind: 'delete', name: 'unknown' }))).toBeUndefined();
+    expect(reported(store.takeNodes({ kind: 'delete', name: 'node1' }))).toBe('all');
   });
 });
 
@@ -98,7 +98,9 @@ describe('EndpointSlices', () => {
   });
   test('that are deleted', () => {
     const { key } = lbSlice('default/web', ['10.244.1.5@node1']);
-    expect(told(store.takeSlices({ kind: 'delete', resource: 'EndpointSlice', name: key }))).toEqual(['default/web']);
+    expect(reported(store.takeSlices({ kind: 'delete', resource: 'EndpointSlice', name: key }))).toEqual([
+      'default/web',
+    ]);
     expect(addresses()).toEqual([]);
   });
 });

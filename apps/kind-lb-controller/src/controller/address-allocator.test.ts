@@ -80,18 +80,18 @@ test('one that asks with others and is aborted does not spoil it for them', asyn
 });
 
 test('an address released in one cluster is granted to a waiting Service of another, which is reported', async () => {
-  const told: string[] = [];
+  const reported: string[] = [];
   for (const cluster of ['a', 'b'])
-    allocator.join(cluster, (keys) => told.push(...keys.map((key) => `${cluster} ${key}`)));
+    allocator.join(cluster, (keys) => reported.push(...keys.map((key) => `${cluster} ${key}`)));
   allocator.observe('a', [lbService('default/one'), lbService('default/two')]);
   await allocator.refresh(millis(0), signal);
   allocator.observe('b', [lbService('default/late', { createdAt: '2026-02-01T00:00:00Z' })]);
   expect(allocator.grantOf(idOf('b', 'late'))?.addresses).toEqual([]);
-  told.length = 0;
+  reported.length = 0;
   allocator.observe('a', [lbService('default/two')]);
-  expect(told).toEqual([]); // one's load balancer may still run
+  expect(reported).toEqual([]); // one's load balancer may still run
   allocator.release(idOf('a', 'one'));
-  expect(told).toEqual(['b default/late']);
+  expect(reported).toEqual(['b default/late']);
   expect(allocator.grantOf(idOf('b', 'late'))?.addresses).toEqual(['172.18.255.1']);
 });
 

@@ -4,7 +4,7 @@ import type { LoadBalancerService } from '../cluster/cluster-objects.ts';
 import { type ClusterChange, type ClusterView, isInSync, type SyncedView } from '../cluster/cluster-store.ts';
 import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
 import { KeyedQueue } from './keyed-queue.ts';
-import { askRuntime } from './runtime-trouble.ts';
+import { askRuntime } from './runtime-failure.ts';
 import { ServiceSync, type ServiceSyncOptions } from './service-sync.ts';
 
 /** Whether a Service's spec changed (`intent`) or only its status (`answer`). */
@@ -15,7 +15,7 @@ const workers = 16;
 /** Of one Service that fails. */
 const serviceRetry = { first: seconds(1), max: seconds(300) };
 /** Of asking the runtime what there is. */
-const stockRetry = { first: seconds(1), max: seconds(30) };
+const listRetry = { first: seconds(1), max: seconds(30) };
 /** Interval of full checks without any event. */
 const resyncInterval: Millis = seconds(600);
 
@@ -28,12 +28,12 @@ export class ClusterController {
   readonly #options: ServiceSyncOptions;
   readonly #sync: ServiceSync;
   readonly #queue: KeyedQueue<ServiceKey>;
-  readonly #stock: BoundedRunner;
+  readonly #listing: BoundedRunner;
   #view: SyncedView | undefined;
   readonly #seen = new Map<ServiceKey, LoadBalancerService>();
   /** Whether the runtime has tried to list its load balancers. After a failure, each Service reports it. */
   #hasAsked = false;
-  #trouble: string | undefined;
+  #failure: string | undefined;
 
   constructor(options: ServiceSyncOptions) {
     const { clock } = options;
@@ -45,12 +45,12 @@ export class ClusterController {
       retry: serviceRetry,
       run: (key, signal) => this.#syncOne(key, signal),
     });
-    this.#stock = new BoundedRunner({
+    this.#listing = new BoundedRunner({
       clock,
       minGap: millis(100),
       resyncInterval,
-      retry: stockRetry,
-      run: (_, signal) => this.#takeStock(signal),
+      retry: listRetry,
+      run: (_, signal) => this.#list(signal),
     });
   }
 
@@ -65,7 +65,7 @@ export class ClusterController {
     if (isFirst || [...changes.values()].some((one) => one !== 'none')) {
       this.#options.addresses.observe(this.#options.cluster, view.services.values());
     }
-    if (isFirst) this.#stock.poke();
+    if (isFirst) this.#listing.poke();
     if (!this.#hasAsked) return;
     for (const [key, one] of changes) {
       if (one === 'intent' || change.kind === 'all') this.#queue.add(key);
@@ -78,7 +78,7 @@ export class ClusterController {
     if (which === 'all') {
       for (const key of this.#sync.known) this.#sync.disturb(key);
       if (this.#hasAsked) this.#addAll(true);
-      return this.#stock.poke();
+      return this.#listing.poke();
     }
     let hasUnknown = false;
     for (const { service } of which.filter((id) => this.#isOwn(id))) {
@@ -86,7 +86,7 @@ export class ClusterController {
       if (this.#sync.disturb(service)) this.#queue.add(service);
       else hasUnknown = true; // just removed, or made by another process
     }
-    if (hasUnknown) this.#stock.poke();
+    if (hasUnknown) this.#listing.poke();
   }
 
   /** Runs until aborted; resolves when the work in flight has ended. */
@@ -96,14 +96,14 @@ export class ClusterController {
       if (this.#hasAsked) for (const key of keys) this.#queue.add(key);
     });
     try {
-      await runTogether([(stop) => this.#queue.run(stop), (stop) => this.#stock.run(stop)], signal);
+      await runTogether([(stop) => this.#queue.run(stop), (stop) => this.#listing.run(stop)], signal);
     } finally {
       addresses.leave(cluster);
     }
   }
 
   /** Lists load balancers and reads the address source. Load balancers without a Service are queued too. */
-  async #takeStock(signal: AbortSignal): Promise<RunOutcome> {
+  async #list(signal: AbortSignal): Promise<RunOutcome> {
     const { runtime, addresses, cluster, log } = this.#options;
     if (this.#view === undefined) return { status: 'done' };
     const answer = await askRuntime(async () => {
@@ -114,15 +114,15 @@ export class ClusterController {
     this.#hasAsked = true;
     if ('reason' in answer) {
       const { message } = answer;
-      if (message !== this.#trouble) log.warn('cannot list load balancers; will be tried again', { cluster, message });
-      this.#trouble = message;
+      if (message !== this.#failure) log.warn('cannot list load balancers; will be tried again', { cluster, message });
+      this.#failure = message;
       this.#sync.cannotAdopt(answer);
       if (!hadAsked) this.#addAll(false);
       return { status: 'retry' };
     }
-    const isBack = this.#trouble !== undefined;
+    const isBack = this.#failure !== undefined;
     if (isBack) log.info('the runtime works again', { cluster });
-    this.#trouble = undefined;
+    this.#failure = undefined;
     addresses.adopt(cluster, answer.existing);
     this.#sync.adopt(answer.existing);
     for (const key of this.#sync.known) this.#sync.disturb(key);

@@ -1,6 +1,6 @@
 import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
 
-/** Told which load balancers something happened to. Must not throw. */
+/** Receives the load balancers that something happened to. Must not throw. */
 export type OnDisturbed = (which: readonly LoadBalancerId[] | 'all') => void;
 
 /** Hands on what one runtime says to the controllers of all its clusters, which come and go. */
@@ -13,7 +13,7 @@ export class Disturbances {
     return { [Symbol.dispose]: () => void this.#listeners.delete(onDisturbed) };
   }
 
-  tell(which: readonly LoadBalancerId[] | 'all'): void {
+  report(which: readonly LoadBalancerId[] | 'all'): void {
     for (const listener of this.#listeners) listener(which);
   }
 }

@@ -26,7 +26,7 @@ const woken = Symbol('woken');
 /**
  * Work by key, with the rules of client-go's work queue: a key is never worked on twice at once; added while it
  * is worked on, it runs once more afterwards; added many times before its turn, it runs once. A failed key comes again with
- * a back-off of its own, earlier if it is added; the trouble of one key delays no other.
+ * a back-off of its own, earlier if it is added; a failure of one key delays no other.
  */
 export class KeyedQueue<K> {
   readonly #options: KeyedQueueOptions<K>;

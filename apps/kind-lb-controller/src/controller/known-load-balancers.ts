@@ -12,8 +12,8 @@ export interface KnownLoadBalancer {
   /** Of the last plan that ran. */
   settings: ServiceSettings | undefined;
   /** Uid of the Service that got the Event about the creation, and of the one that got the Event about the removal. */
-  ensuringToldTo: string | undefined;
-  deletingToldTo: string | undefined;
+  ensuringReportedTo: string | undefined;
+  deletingReportedTo: string | undefined;
 }
 
 /** Load balancers of one cluster that exist or may exist. A cache: the runtime can list them again. */
@@ -21,7 +21,7 @@ export type KnownLoadBalancers = Map<ServiceKey, KnownLoadBalancer>;
 
 /** The load balancer of a Service, which may exist from now on. */
 export function beginLoadBalancer(known: KnownLoadBalancers, key: ServiceKey): KnownLoadBalancer {
-  const events = { ensuringToldTo: undefined, deletingToldTo: undefined };
+  const events = { ensuringReportedTo: undefined, deletingReportedTo: undefined };
   const found = known.get(key) ?? { applied: undefined, isDisturbed: false, settings: undefined, ...events };
   known.set(key, found);
   return found;

@@ -20,7 +20,7 @@ export async function runController(config: RunConfig, host: Host, signal: Abort
   const eventLog = config.eventLog === undefined ? undefined : stack.use(openEventLog(config.eventLog));
   const disturbances = new Disturbances();
   const listener = {
-    onDisturbed: disturbances.tell.bind(disturbances),
+    onDisturbed: disturbances.report.bind(disturbances),
     onTargetChange: (change: TargetChange) => reportChange(change, log, eventLog),
   };
   const { runtime, discovery } = await openRuntime(config, { host, listener }, stack, signal);

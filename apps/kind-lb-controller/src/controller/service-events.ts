@@ -30,7 +30,7 @@ type LastingTopic = 'excluded' | 'noNodes' | 'problems';
  */
 export class ServiceEvents {
   readonly #recorder: EventRecorder;
-  readonly #told = new Map<string, string>();
+  readonly #reported = new Map<string, string>();
 
   constructor(recorder: EventRecorder) {
     this.#recorder = recorder;
@@ -52,13 +52,13 @@ export class ServiceEvents {
     const key = text === '' ? '' : `${hasUsable} ${text}`;
     const { reason, message } = shownBy(service);
     const isShown = message.includes(text) && (reason === 'NoNodes') === !hasUsable;
-    if (this.#isNews(service, 'excluded', { text: key, isShown }) && text !== '') {
+    if (this.#isNew(service, 'excluded', { text: key, isShown }) && text !== '') {
       const note = `${hasUsable ? 'These nodes get' : 'Every node is left out, so the load balancer has nowhere to send connections; these nodes get'} no connections from the load balancer: ${text}`;
       const event = { reason: 'LoadBalancerNodesExcluded', action: 'SelectNodes', note };
       this.#record(service, { ...event, type: hasUsable ? 'Normal' : 'Warning' });
     }
     const none = { text: hasUsable ? '' : 'none', isShown: reason === 'NoNodes' };
-    if (this.#isNews(service, 'noNodes', none) && !hasUsable) {
+    if (this.#isNew(service, 'noNodes', none) && !hasUsable) {
       this.#warn(service, 'UnAvailableLoadBalancer', 'There are no available nodes for LoadBalancer');
     }
   }
@@ -70,7 +70,7 @@ export class ServiceEvents {
     const text = texts.join('; ');
     const { message } = shownBy(service);
     const isShown = texts.every((one) => message.includes(one));
-    if (!this.#isNews(service, 'problems', { text, isShown }) || text === '') return;
+    if (!this.#isNew(service, 'problems', { text, isShown }) || text === '') return;
     const reason = refusalReason(lasting);
     this.#record(service, { type: 'Warning', reason, action: 'PlanLoadBalancer', note: text });
   }
@@ -78,18 +78,18 @@ export class ServiceEvents {
   /** The Service is gone: should one of its name come, everything about it is new. */
   forget({ uid, record }: Pick<LoadBalancerService, 'uid' | 'record'>): void {
     for (const topic of ['excluded', 'noNodes', 'problems'] satisfies readonly LastingTopic[]) {
-      this.#told.delete(`${topic} ${record.key} ${uid}`);
+      this.#reported.delete(`${topic} ${record.key} ${uid}`);
     }
   }
 
-  #isNews(
+  #isNew(
     { uid, record }: LoadBalancerService,
     topic: LastingTopic,
     { text, isShown }: { readonly text: string; readonly isShown: boolean },
   ): boolean {
     const key = `${topic} ${record.key} ${uid}`;
-    const before = this.#told.get(key);
-    this.#told.set(key, text);
+    const before = this.#reported.get(key);
+    this.#reported.set(key, text);
     return before === undefined ? !isShown && text !== '' : before !== text;
   }
 

@@ -7,7 +7,7 @@ import type { LoadBalancerId } from '../spec/load-balancer-spec.ts';
 import type { AddressAllocator } from './address-allocator.ts';
 import { beginLoadBalancer, type KnownLoadBalancers } from './known-load-balancers.ts';
 import { failedStatus } from './planned-status.ts';
-import { askRuntime } from './runtime-trouble.ts';
+import { askRuntime } from './runtime-failure.ts';
 import type { ServiceEvents } from './service-events.ts';
 import { clearedStatus, hasOurConditions } from './service-status.ts';
 import { cleanupFinalizer } from './service-writer.ts';
@@ -52,10 +52,10 @@ export class ServiceRemoval {
       if (!(await this.#remove(id, service, signal))) return retry;
       events.step(service, 'deleted');
     }
-    const isNews = !service.conditions.some(
+    const isNew = !service.conditions.some(
       ({ reason, message }) => reason === failure.reason && message === failure.message,
     );
-    if (isNews) events.failed(service, 'ensure', failure.message);
+    if (isNew) events.failed(service, 'ensure', failure.message);
     const written = await writer.writeStatus(
       service,
       failedStatus(plan, { ...failure, cluster, isGone: true }),
@@ -99,20 +99,20 @@ export class ServiceRemoval {
   async #remove(id: LoadBalancerId, service: LoadBalancerService | undefined, signal: AbortSignal): Promise<boolean> {
     const { events, runtime, addresses, log, loadBalancers } = this.#options;
     const loadBalancer = beginLoadBalancer(loadBalancers, id.service);
-    if (service !== undefined && loadBalancer.deletingToldTo !== service.uid) {
-      loadBalancer.deletingToldTo = service.uid;
+    if (service !== undefined && loadBalancer.deletingReportedTo !== service.uid) {
+      loadBalancer.deletingReportedTo = service.uid;
       events.step(service, 'deleting');
     }
     loadBalancer.isDisturbed = true;
-    const trouble = await askRuntime(() => runtime.remove(id, signal), signal);
-    if (trouble === undefined) {
+    const failure = await askRuntime(() => runtime.remove(id, signal), signal);
+    if (failure === undefined) {
       loadBalancers.delete(id.service);
       addresses.release(id);
       log.info('load balancer removed', { service: id.service });
       return true;
     }
-    if (service !== undefined) events.failed(service, 'delete', trouble.message);
-    log.warn('cannot remove a load balancer; will be tried again', { service: id.service, reason: trouble.message });
+    if (service !== undefined) events.failed(service, 'delete', failure.message);
+    log.warn('cannot remove a load balancer; will be tried again', { service: id.service, reason: failure.message });
     return false;
   }
 }

@@ -12,7 +12,7 @@ import type { AddressAllocator } from './address-allocator.ts';
 import { beginLoadBalancer, type KnownLoadBalancer, type KnownLoadBalancers } from './known-load-balancers.ts';
 import { failedStatus, refusalReason, runningStatus } from './planned-status.ts';
 import type { ServiceEvents } from './service-events.ts';
-import { askRuntime, type Trouble } from './runtime-trouble.ts';
+import { askRuntime, type RuntimeFailure } from './runtime-failure.ts';
 import { ServiceRemoval } from './service-removal.ts';
 import type { ServiceWriter } from './service-writer.ts';
 import { TrackedWriter } from './tracked-writer.ts';
@@ -46,7 +46,7 @@ export class ServiceSync {
   readonly #loadBalancers: KnownLoadBalancers = new Map();
   readonly #writer: TrackedWriter;
   readonly #removal: ServiceRemoval;
-  #unknownBecause: Trouble | undefined;
+  #unknownBecause: RuntimeFailure | undefined;
 
   constructor(options: ServiceSyncOptions) {
     this.#options = options;
@@ -60,7 +60,7 @@ export class ServiceSync {
   }
 
   /** Listing load balancers failed; until it succeeds no Service gets an address, and `why` is reported. */
-  cannotAdopt(why: Trouble): void {
+  cannotAdopt(why: RuntimeFailure): void {
     this.#unknownBecause = why;
   }
 
@@ -98,8 +98,8 @@ export class ServiceSync {
     const { key } = service.record;
     const isNew = this.#loadBalancers.get(key)?.applied === undefined;
     if (isNew || !addresses.isOpen) {
-      const trouble = await askRuntime(() => addresses.refresh(maxSourceAge, signal), signal);
-      if (trouble !== undefined) return this.#failed(service, { ...trouble, problems: [] }, signal);
+      const failure = await askRuntime(() => addresses.refresh(maxSourceAge, signal), signal);
+      if (failure !== undefined) return this.#failed(service, { ...failure, problems: [] }, signal);
     }
     const grant = addresses.grantOf(this.#idOf(key));
     if (grant === undefined) {
@@ -144,8 +144,8 @@ export class ServiceSync {
     const loadBalancer = beginLoadBalancer(this.#loadBalancers, key);
     const ours: readonly (string | undefined)[] = spec.addresses;
     const isAnnounced = service.ingress.some(({ ip }) => ours.includes(ip));
-    if (!isAnnounced && loadBalancer.ensuringToldTo !== service.uid) {
-      loadBalancer.ensuringToldTo = service.uid;
+    if (!isAnnounced && loadBalancer.ensuringReportedTo !== service.uid) {
+      loadBalancer.ensuringReportedTo = service.uid;
       events.step(service, 'ensuring');
     }
     const before = loadBalancer.applied;
@@ -157,7 +157,7 @@ export class ServiceSync {
       runningStatus({ ...plan, service }, { spec, settings }, applied.place),
       signal,
     );
-    loadBalancer.ensuringToldTo = undefined;
+    loadBalancer.ensuringReportedTo = undefined;
     if (!isAnnounced) events.step(service, 'ensured');
     else if (before !== undefined && !isEqual(before.spec, spec)) {
       events.step(service, isEqual(hostsOf(before.spec), hostsOf(spec)) ? 'updated' : 'updatedHosts');
@@ -170,7 +170,7 @@ export class ServiceSync {
     loadBalancer: KnownLoadBalancer,
     spec: LoadBalancerSpec,
     signal: AbortSignal,
-  ): Promise<NonNullable<KnownLoadBalancer['applied']> | Trouble> {
+  ): Promise<NonNullable<KnownLoadBalancer['applied']> | RuntimeFailure> {
     const { runtime, log } = this.#options;
     const before = loadBalancer.applied;
     if (before !== undefined && !loadBalancer.isDisturbed && isEqual(before.spec, spec)) return before;

@@ -81,7 +81,7 @@ export async function removeContainer(cli: DockerCli, name: string, signal: Abor
 
 /** Lets a running container finish its connections, for `drainSeconds` at most; at once when it has none. Rejects with `CliError`. */
 export async function drainContainer(cli: DockerCli, name: string, signal: AbortSignal): Promise<void> {
-  const limits = { timeout: seconds(drainSeconds + 30), isPatient: true };
+  const limits = { timeout: seconds(drainSeconds + 30), isSlow: true };
   const result = await cli.try(['stop', name], limits, signal);
   if (result.status === 'ok' || ['noSuchContainer', 'notRunning'].includes(result.failure.kind)) return;
   throw new CliError(`cannot stop container ${name}`, result.failure);

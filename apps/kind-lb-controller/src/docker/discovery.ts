@@ -84,11 +84,11 @@ class Search {
   readonly #found = new Map<string, Found>();
   /** Clusters whose unusable kubeconfig has been logged. */
   readonly #unreadable = new Set<string>();
-  #told: string | undefined;
-  #isToldBroken = false;
-  readonly #isToldElsewhere = new Set<string>();
-  readonly #isToldTest = new Set<string>();
-  #toldMissing = '';
+  #reported: string | undefined;
+  #isFailureLogged = false;
+  readonly #loggedElsewhere = new Set<string>();
+  readonly #loggedTestClusters = new Set<string>();
+  #loggedMissing = '';
   #isInside: boolean | undefined;
 
   constructor(options: KindDiscoveryOptions, onChange: (clusters: readonly DiscoveredCluster[]) => void) {
@@ -107,7 +107,7 @@ class Search {
     const { cli, log, clusters: wanted } = this.#options;
     try {
       const all = kindClusters(await listContainers(cli, [`label=${kindLabels.cluster}`], signal));
-      this.#tellMissing(all.map(({ cluster }) => cluster));
+      this.#logMissing(all.map(({ cluster }) => cluster));
       const ours = all.filter(({ cluster }) =>
         wanted.length === 0 ? !this.#isOfTest(cluster) : wanted.includes(cluster),
       );
@@ -117,7 +117,7 @@ class Search {
       for (const one of ours) isComplete = (await this.#look(one, signal)) && isComplete;
       this.#reportClusters();
       await this.#removeOfDeletedClusters(new Set(all.map(({ cluster }) => cluster)), signal);
-      this.#isToldBroken = false;
+      this.#isFailureLogged = false;
       return isComplete ? { status: 'done' } : { status: 'retry' };
     } catch (error) {
       signal.throwIfAborted();
@@ -129,8 +129,8 @@ class Search {
       ) {
         throw new ConfigError('lb.engine', reason, { cause: error });
       }
-      if (!this.#isToldBroken) log.warn('kind clusters cannot be looked for', { reason });
-      this.#isToldBroken = true;
+      if (!this.#isFailureLogged) log.warn('kind clusters cannot be looked for', { reason });
+      this.#isFailureLogged = true;
       return { status: 'retry' };
     }
   }
@@ -156,8 +156,8 @@ class Search {
       return true;
     } catch (error) {
       if (!(error instanceof HostError)) throw error;
-      const isTold = this.#unreadable.has(cluster);
-      if (!isTold) this.#options.log.warn('a kind cluster cannot be served', { cluster, reason: error.message });
+      const isLogged = this.#unreadable.has(cluster);
+      if (!isLogged) this.#options.log.warn('a kind cluster cannot be served', { cluster, reason: error.message });
       this.#unreadable.add(cluster); // the others are served
       return false;
     }
@@ -166,11 +166,11 @@ class Search {
   /** Clusters of `./dev e2e` bring a controller of their own, which a second one would keep from its Lease. */
   #isOfTest(cluster: string): boolean {
     if (!cluster.startsWith(testClusterPrefix)) return false;
-    if (!this.#isToldTest.has(cluster)) {
+    if (!this.#loggedTestClusters.has(cluster)) {
       const advice = `start a controller with --cluster ${cluster} to serve it`;
       this.#options.log.info('a cluster of a test run is left alone', { cluster, advice });
     }
-    this.#isToldTest.add(cluster);
+    this.#loggedTestClusters.add(cluster);
     return true;
   }
 
@@ -179,8 +179,8 @@ class Search {
       .map(([name, { kubeconfig }]) => ({ name, kubeconfig }))
       .sort((a, b) => (a.name < b.name ? -1 : 1));
     const text = JSON.stringify(clusters);
-    if (text === this.#told) return;
-    this.#told = text;
+    if (text === this.#reported) return;
+    this.#reported = text;
     this.#onChange(clusters);
   }
 
@@ -192,24 +192,24 @@ class Search {
     const { network, log } = this.#options;
     if (networks.length === 0 || networks.includes(network)) return false;
     if ((await this.#inspectNetwork(signal)) === undefined) return false;
-    if (!this.#isToldElsewhere.has(cluster)) {
+    if (!this.#loggedElsewhere.has(cluster)) {
       const advice = 'serve it by a controller with --network';
       log.warn('a cluster on another network is left alone', { cluster, networks, network, advice });
     }
-    this.#isToldElsewhere.add(cluster);
+    this.#loggedElsewhere.add(cluster);
     return true;
   }
 
   /** Logs the clusters waited for: otherwise a mistyped name would go unnoticed. */
-  #tellMissing(there: readonly string[]): void {
+  #logMissing(there: readonly string[]): void {
     const { clusters: wanted, log } = this.#options;
     const missing = wanted.filter((name) => !there.includes(name));
     const isMissing = wanted.length === 0 ? there.length === 0 : missing.length > 0;
     const text = isMissing ? JSON.stringify([missing, there]) : '';
-    if (isMissing && text !== this.#toldMissing) {
+    if (isMissing && text !== this.#loggedMissing) {
       log.info('waiting for a kind cluster', { wanted: wanted.length === 0 ? 'any' : missing, there });
     }
-    this.#toldMissing = text;
+    this.#loggedMissing = text;
   }
 
   /** Undefined: there is none of that name. */

@@ -22,7 +22,7 @@ export interface CliCommandOptions {
   /** 60 s unless given. */
   readonly timeout?: Millis;
   /** Whether it mostly waits, as `stop` does: then it takes none of the places of short commands. Unless said: no. */
-  readonly isPatient?: boolean;
+  readonly isSlow?: boolean;
   /** Written to the program's standard input; empty unless given. */
   readonly stdin?: string;
 }
@@ -33,7 +33,7 @@ export type CliResult =
   | { readonly status: 'failed'; readonly failure: CliFailure; readonly stdout: string };
 
 /** How many commands that mostly wait run at once; each takes some 25 MB. */
-const patientCount = 16;
+const slowCount = 16;
 const defaultTimeout = seconds(60);
 /** From SIGTERM to SIGKILL, in milliseconds. */
 const killDelay = 1000;
@@ -48,7 +48,7 @@ export class DockerCli {
   readonly program: string;
   readonly #env: Readonly<Record<string, string>>;
   readonly #slots: ProcessSlots;
-  readonly #patientSlots: ProcessSlots = new ProcessSlots(patientCount);
+  readonly #slowSlots: ProcessSlots = new ProcessSlots(slowCount);
 
   constructor(options: DockerCliOptions) {
     this.program = options.program;
@@ -59,7 +59,7 @@ export class DockerCli {
 
   /** Runs one command to its end. A failure is a result; rejects only with `signal.reason`. */
   async try(args: readonly string[], options: CliCommandOptions, signal: AbortSignal): Promise<CliResult> {
-    const slots = options.isPatient === true ? this.#patientSlots : this.#slots;
+    const slots = options.isSlow === true ? this.#slowSlots : this.#slots;
     return slots.run(() => this.#run(args, options, signal), signal);
   }
 

@@ -57,13 +57,13 @@ export class EngineEvents implements AsyncDisposable {
   async #run(signal: AbortSignal): Promise<void> {
     const { cli, clock, random, log } = this.#options;
     const backOff = newBackOff(backOffBounds, random);
-    let isToldOut = false;
+    let isOutageLogged = false;
     while (!signal.aborted) {
       const since = millis(clock.now() - overlap);
       const answer = await cli.try(['ps', '--quiet', '--filter', 'name=switchyard-lb-none'], {}, signal);
       if (answer.status === 'ok') {
-        if (isToldOut) log.info('the container engine answers again', { engine: cli.program });
-        isToldOut = false;
+        if (isOutageLogged) log.info('the container engine answers again', { engine: cli.program });
+        isOutageLogged = false;
         const begin = clock.monotonic();
         this.#setAnswering(true);
         await this.#follow(since, signal);
@@ -71,8 +71,8 @@ export class EngineEvents implements AsyncDisposable {
       } else {
         this.#setAnswering(false);
         const reason = failureMessage('cannot follow the container engine', answer.failure);
-        if (!isToldOut) log.warn('the container engine does not answer', { reason });
-        isToldOut = true;
+        if (!isOutageLogged) log.warn('the container engine does not answer', { reason });
+        isOutageLogged = true;
       }
       await clock.sleep(backOff.next(), signal);
     }

@@ -1,5 +1,5 @@
 import { type Clock, type Logger, millis } from '@switchyard/core';
-import { newsInLog } from '../haproxy/haproxy-health.ts';
+import { healthUpdateInLog } from '../haproxy/haproxy-health.ts';
 import { needsKernel } from '../spec/kernel-ports.ts';
 import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 import type { RuntimeListener } from '../runtime/runtime.ts';
@@ -82,7 +82,7 @@ class Watched implements AsyncDisposable {
   }
 
   #onLine({ time, text }: StampedLine): void {
-    const { changes = [], concernsKernel = false } = newsInLog(text, [this.spec], time) ?? {};
+    const { changes = [], concernsKernel = false } = healthUpdateInLog(text, [this.spec], time) ?? {};
     for (const change of changes) this.#options.listener.onTargetChange(change);
     if (!concernsKernel) return;
     this.#isDirty = true;
@@ -93,17 +93,18 @@ class Watched implements AsyncDisposable {
   async #follow(): Promise<void> {
     const { clock, log, followHealth } = this.#options;
     const { signal } = this.#stop;
-    let isTold = false;
+    let isLogged = false;
     while (this.#isDirty && !signal.aborted) {
       this.#isDirty = false;
       const reason = await followHealth(this.#container, signal);
       if (reason === undefined || signal.aborted) continue;
-      if (!isTold) log.warn('kernel rules do not follow the health of targets', { container: this.#container, reason });
-      isTold = true;
+      if (!isLogged)
+        log.warn('kernel rules do not follow the health of targets', { container: this.#container, reason });
+      isLogged = true;
       this.#isDirty = true;
       await clock.sleep(retryPause, signal).catch(() => undefined); // aborted: the loop ends
     }
-    if (isTold && !signal.aborted)
+    if (isLogged && !signal.aborted)
       log.info('kernel rules follow the health of targets again', { container: this.#container });
   }
 }

@@ -4,7 +4,7 @@ import { type Clock, type Logger, seconds } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
 import { askSocket } from './ask-socket.ts';
 import type { HaproxyFiles } from './haproxy-files.ts';
-import { complaintIn } from './haproxy-log.ts';
+import { errorsIn } from './haproxy-log.ts';
 import { type HaproxyMaster, masterState, waitForMaster } from './haproxy-master.ts';
 import type { HaproxyConfiguration } from './render-haproxy.ts';
 import { keepServerStates } from './server-state.ts';
@@ -25,7 +25,7 @@ const reloadLimit = seconds(10);
 const dumpLimit = seconds(2);
 
 /**
- * How a configuration comes into use, wherever its HAProxy runs. In this order: `judge`, `put`, then `reload` a master or
+ * How a configuration comes into use, wherever its HAProxy runs. In this order: `validate`, `put`, then `reload` a master or
  * start one after `keepStates`; after a refusal `restore` what runs on.
  */
 export class ConfigurationFiles {
@@ -35,15 +35,15 @@ export class ConfigurationFiles {
     this.#options = options;
   }
 
-  /** Writes the text beside the one in use and lets HAProxy judge it. Returns what is wrong. */
-  async judge({ text, weights }: HaproxyConfiguration, signal: AbortSignal): Promise<string | undefined> {
+  /** Writes the text beside the one in use and lets HAProxy validate it. Returns what is wrong. */
+  async validate({ text, weights }: HaproxyConfiguration, signal: AbortSignal): Promise<string | undefined> {
     const { program, runner, files } = this.#options;
     const candidate = `${files.configuration}.new`;
     if (weights !== undefined) await this.#write(weights.path, weights.text);
     await this.#write(candidate, text);
     const args = ['-c', '-f', files.base, '-f', candidate];
     const result = await runner.run(program, args, { timeout: checkLimit, signal });
-    return result.exitCode === 0 ? undefined : `haproxy -c: ${complaintIn(result.stderr)}`;
+    return result.exitCode === 0 ? undefined : `haproxy -c: ${errorsIn(result.stderr)}`;
   }
 
   /** Makes the configuration judged last the one that HAProxy reads. */
@@ -69,7 +69,7 @@ export class ConfigurationFiles {
     const { clock, log } = this.#options;
     const { reloads } = await masterState(master, signal);
     await this.keepStates(configuration, signal);
-    master.clearComplaint();
+    master.clearErrorOutput();
     await master.requestReload(signal);
     const state = await waitForMaster(
       master,
@@ -77,8 +77,8 @@ export class ConfigurationFiles {
       { clock, limit: reloadLimit },
       signal,
     );
-    if (state === undefined) return `haproxy did not reload: ${complaintIn(master.complaint)}`;
-    if (state.failed > 0) return `haproxy refused to reload: ${complaintIn(master.complaint)}`;
+    if (state === undefined) return `haproxy did not reload: ${errorsIn(master.errorOutput)}`;
+    if (state.failed > 0) return `haproxy refused to reload: ${errorsIn(master.errorOutput)}`;
     log.debug('HAProxy reloaded', { workers: state.workers, reloads: state.reloads });
     return undefined;
   }

@@ -1,7 +1,7 @@
 import { parseIp, type Protocol } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import { exampleSpec, lastUpProfile, nodeTargets, portSpec } from '../testing/example-specs.ts';
-import { healthNews, newsInLog, targetHealth } from './haproxy-health.ts';
+import { healthUpdate, healthUpdateInLog, targetHealth } from './haproxy-health.ts';
 
 const header = '# be_id be_name srv_id srv_name srv_addr srv_op_state';
 const line = (backend: string, server: string, state: 0 | 2): string =>
@@ -32,23 +32,23 @@ describe('targetHealth', () => {
   });
 });
 
-describe('healthNews', () => {
+describe('healthUpdate', () => {
   const tcpAndUdp = (protocols: readonly Protocol[]): ReturnType<typeof exampleSpec> =>
     exampleSpec('dns', { ports: protocols.map((one, index) => portSpec(53 + index, nodeTargets(30053 + index), one)) });
   const change = { isUp: false, server: 'node2', reason: 'Layer4 timeout' };
-  const told = { target: 'node2', isUp: false, time: 7, reason: 'Layer4 timeout', ipFamily: 'IPv4' };
+  const reported = { target: 'node2', isUp: false, time: 7, reason: 'Layer4 timeout', ipFamily: 'IPv4' };
 
-  test('a server that carries traffic is news of its port alone', () => {
+  test('a server that carries traffic changes its port alone', () => {
     const spec = tcpAndUdp(['TCP', 'UDP']);
-    const news = healthNews({ ...change, backend: 'kind:default:dns:53:ipv4' }, [spec], 7);
-    expect(news).toEqual({ changes: [{ ...told, id: spec.id, port: 53 }], concernsKernel: false });
+    const update = healthUpdate({ ...change, backend: 'kind:default:dns:53:ipv4' }, [spec], 7);
+    expect(update).toEqual({ changes: [{ ...reported, id: spec.id, port: 53 }], concernsKernel: false });
   });
 
-  test('one that is only checked is news of all ports that the kernel forwards', () => {
+  test('one that is only checked changes all ports that the kernel forwards', () => {
     const spec = tcpAndUdp(['TCP', 'UDP', 'SCTP']);
-    const news = healthNews({ ...change, backend: 'kind:default:dns:check:ipv4' }, [spec], 7);
-    const changes = [54, 55].map((port) => ({ ...told, id: spec.id, port }));
-    expect(news).toEqual({ changes, concernsKernel: true });
+    const update = healthUpdate({ ...change, backend: 'kind:default:dns:check:ipv4' }, [spec], 7);
+    const changes = [54, 55].map((port) => ({ ...reported, id: spec.id, port }));
+    expect(update).toEqual({ changes, concernsKernel: true });
   });
 
   test.each([
@@ -56,17 +56,17 @@ describe('healthNews', () => {
     ['kind:default:dns:check:ipv4:last', true],
     ['kind:default:other:53:ipv4', false],
     ['switchyard-idle', false],
-  ])('%s is no news for people; for the kernel: %s', (backend, concernsKernel) => {
+  ])('%s changes no port; for the kernel: %s', (backend, concernsKernel) => {
     const profile = lastUpProfile;
     const specs = [{ ...tcpAndUdp(['TCP', 'UDP']), profile }];
-    expect(healthNews({ ...change, backend }, specs, 7)).toEqual({ changes: [], concernsKernel });
+    expect(healthUpdate({ ...change, backend }, specs, 7)).toEqual({ changes: [], concernsKernel });
   });
 
   test('is read from the lines of a log', () => {
     const spec = tcpAndUdp(['TCP']);
     const text =
       'Server kind:default:dns:53:ipv4/node2 is DOWN, reason: Layer4 timeout, check duration: 200ms. 0 active and 0 backup servers left.';
-    expect(newsInLog(text, [spec], 7)?.changes).toEqual([{ ...told, id: spec.id, port: 53 }]);
-    expect(newsInLog('Proxy stopped', [spec], 7)).toBeUndefined();
+    expect(healthUpdateInLog(text, [spec], 7)?.changes).toEqual([{ ...reported, id: spec.id, port: 53 }]);
+    expect(healthUpdateInLog('Proxy stopped', [spec], 7)).toBeUndefined();
   });
 });

@@ -33,7 +33,7 @@ export function targetHealth(specs: readonly LoadBalancerSpec[], serverStates: s
 }
 
 /** Effect of a server's change on load balancers and kernel rules. */
-export interface HealthNews {
+export interface HealthUpdate {
   /** One per Service port that uses the target. */
   readonly changes: readonly TargetChange[];
   /** Whether kernel rules depend on it. */
@@ -44,7 +44,7 @@ export interface HealthNews {
  * Maps a server's change to these load balancers. Empty for a server of none of them: a backend of the idle
  * configuration, or a target that was just removed. `now` is the wall clock.
  */
-export function healthNews(change: ServerStateChange, specs: readonly LoadBalancerSpec[], now: number): HealthNews {
+export function healthUpdate(change: ServerStateChange, specs: readonly LoadBalancerSpec[], now: number): HealthUpdate {
   const owner = parseBackendName(change.backend);
   const spec =
     owner === undefined ? undefined : specs.find(({ id }) => loadBalancerKey(id) === loadBalancerKey(owner.id));
@@ -69,7 +69,11 @@ export function healthNews(change: ServerStateChange, specs: readonly LoadBalanc
 }
 
 /** The same for a line of HAProxy's log, for example of its container; undefined for a line about no server. */
-export function newsInLog(line: string, specs: readonly LoadBalancerSpec[], now: number): HealthNews | undefined {
+export function healthUpdateInLog(
+  line: string,
+  specs: readonly LoadBalancerSpec[],
+  now: number,
+): HealthUpdate | undefined {
   const change = parseServerState(line);
-  return change === undefined ? undefined : healthNews(change, specs, now);
+  return change === undefined ? undefined : healthUpdate(change, specs, now);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { complaintIn, parseServerState } from './haproxy-log.ts';
+import { errorsIn, parseServerState } from './haproxy-log.ts';
 import { parseMasterState } from './haproxy-master.ts';
 
 // Lines as HAProxy 2.6.12 writes them.
@@ -38,14 +38,14 @@ describe('parseServerState', () => {
   });
 });
 
-describe('complaintIn', () => {
+describe('errorsIn', () => {
   test('prefers ALERT lines, without their prefix', () => {
     const stderr =
       '[NOTICE]   (1) : haproxy version is 2.6.12\n[ALERT]    (1) : config : parsing [a.cfg:9] : unknown keyword\n[ALERT]    (1) : config : Fatal errors found\n';
-    expect(complaintIn(stderr)).toBe('config : parsing [a.cfg:9] : unknown keyword | config : Fatal errors found');
+    expect(errorsIn(stderr)).toBe('config : parsing [a.cfg:9] : unknown keyword | config : Fatal errors found');
   });
   test('takes the last lines where there is no ALERT', () => {
-    expect(complaintIn('a\nb\n\nc\nd\n')).toBe('b | c | d');
+    expect(errorsIn('a\nb\n\nc\nd\n')).toBe('b | c | d');
   });
 });
 

@@ -18,8 +18,8 @@ export function parseServerState(line: string): ServerStateChange | undefined {
   return { backend, server, isUp: state === 'UP', reason: reason ?? '' };
 }
 
-/** HAProxy's complaint on one line: its ALERT lines, or else the end of its output. */
-export function complaintIn(stderr: string): string {
+/** HAProxy's errors on one line: its ALERT lines, or else the end of its output. */
+export function errorsIn(stderr: string): string {
   const lines = stderr.split('\n').map((line) => line.trim());
   const alerts = lines.filter((line) => line.startsWith('[ALERT]'));
   const texts = (alerts.length > 0 ? alerts : lines.filter((line) => line !== '').slice(-3)).map((line) =>

@@ -8,9 +8,9 @@ export interface HaproxyMaster {
   readonly socket: string;
   readonly hasEnded: boolean;
   /** The last lines it wrote to stderr, if we can read them. */
-  readonly complaint: string;
+  readonly errorOutput: string;
   /** Forgets what was written so far: what comes next is about the next attempt. */
-  clearComplaint(): void;
+  clearErrorOutput(): void;
   /** Asks it to read its configuration again and to replace its workers; does not wait for that. */
   requestReload(signal: AbortSignal): Promise<void>;
 }

@@ -4,7 +4,7 @@ import { type Clock, HostError, type Logger, seconds } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
 import { ConfigurationFiles } from './configuration-files.ts';
 import { type HaproxyFiles, haproxyFiles } from './haproxy-files.ts';
-import { complaintIn, parseServerState, type ServerStateChange } from './haproxy-log.ts';
+import { errorsIn, parseServerState, type ServerStateChange } from './haproxy-log.ts';
 import { answeringMaster, type MasterState, waitForMaster } from './haproxy-master.ts';
 import { MasterProcess } from './master-process.ts';
 import { renderBase } from './render-base.ts';
@@ -71,8 +71,8 @@ export class HaproxyProcess implements AsyncDisposable {
     if (this.#isRunning() && this.#running?.text === configuration.text) return { status: 'unchanged' };
     await mkdir(this.#options.runDirectory, { recursive: true, mode: 0o700 });
     await writeFile(this.#files.base, renderBase(this.#files), { mode: 0o600 });
-    const complaint = await this.#configurations.judge(configuration, signal);
-    if (complaint !== undefined) return { status: 'rejected', reason: complaint };
+    const rejection = await this.#configurations.validate(configuration, signal);
+    if (rejection !== undefined) return { status: 'rejected', reason: rejection };
     await this.#configurations.put();
     const reason =
       this.#isRunning() && this.#master !== undefined
@@ -133,7 +133,7 @@ export class HaproxyProcess implements AsyncDisposable {
       onLogLine: (line) => this.#readLogLine(line),
     });
     const state = await this.#awaitOrStop(master, signal);
-    if (state === undefined) return `haproxy did not start: ${complaintIn(master.complaint)}`;
+    if (state === undefined) return `haproxy did not start: ${errorsIn(master.errorOutput)}`;
     await writeFile(this.#pidFile, `${state.pid}\n`, { mode: 0o600 });
     this.#master = master;
     void master.ended.then(() => this.#onEnd(master));
@@ -183,7 +183,7 @@ export class HaproxyProcess implements AsyncDisposable {
   #onEnd(master: MasterProcess): void {
     if (this.#master !== master) return; // we stopped it
     this.#running = undefined;
-    const error = new HostError('haproxy.ended', `HAProxy ended by itself: ${complaintIn(master.complaint)}`);
+    const error = new HostError('haproxy.ended', `HAProxy ended by itself: ${errorsIn(master.errorOutput)}`);
     this.#options.log.error('HAProxy ended; it is started again', { error });
     this.#options.onEnd();
   }

@@ -61,13 +61,13 @@ export class MasterProcess implements HaproxyMaster {
   }
 
   /** The last lines it wrote to stderr, or why it could not be started. */
-  get complaint(): string {
+  get errorOutput(): string {
     return this.#child.pid === undefined
       ? `cannot run ${this.#program}: ${this.#failure?.message ?? 'no process'}; install haproxy`
       : this.#stderr.join('\n');
   }
 
-  clearComplaint(): void {
+  clearErrorOutput(): void {
     this.#stderr.length = 0;
   }
 

@@ -109,11 +109,11 @@ function backend(one: HaproxyBackend): readonly string[] {
   const { name, use, isLast, spec, servers, checkPath } = one;
   const { timeout, connectTimeout } = spec.profile;
   const isChecked = servers.every((server) => server.isChecked);
-  const isTold = isChecked && (!isLast || use.kind === 'check');
+  const isLogged = isChecked && (!isLast || use.kind === 'check');
   return [
     `backend ${name}`,
     // Only in backends: frontends would log every connection. Of a second one, only what the kernel must follow.
-    ...(isTold ? ['    log global'] : []),
+    ...(isLogged ? ['    log global'] : []),
     ...balance(one),
     `    timeout connect ${formatTime(connectTimeout)}`,
     ...(timeout === undefined || !isChecked ? [] : [`    timeout check ${formatTime(timeout)}`]),

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { type LoadBalancerKey, loadBalancerKey } from '../spec/load-balancer-spec.ts';
 import { type AddressRequest, type AddressSource, assignAddresses } from './ip-pool.ts';
 
-interface Wish {
+interface RequestFixture {
   readonly name: string;
   readonly cluster?: string;
   readonly createdAt?: string;
@@ -13,13 +13,13 @@ interface Wish {
   readonly requested?: string;
 }
 
-const request = (wish: Wish): AddressRequest => ({
-  id: { cluster: wish.cluster ?? 'kind', service: serviceKey('default', wish.name) },
-  createdAt: wish.createdAt ?? '2026-01-01T00:00:00Z',
-  ipFamilies: wish.families ?? ['IPv4'],
-  ports: (wish.ports ?? [80]).map((port) => ({ port: parsePort(port), protocol: 'TCP' })),
-  held: (wish.held ?? []).map(parseIp),
-  requestedIp: wish.requested === undefined ? undefined : parseIp(wish.requested),
+const request = (fixture: RequestFixture): AddressRequest => ({
+  id: { cluster: fixture.cluster ?? 'kind', service: serviceKey('default', fixture.name) },
+  createdAt: fixture.createdAt ?? '2026-01-01T00:00:00Z',
+  ipFamilies: fixture.families ?? ['IPv4'],
+  ports: (fixture.ports ?? [80]).map((port) => ({ port: parsePort(port), protocol: 'TCP' })),
+  held: (fixture.held ?? []).map(parseIp),
+  requestedIp: fixture.requested === undefined ? undefined : parseIp(fixture.requested),
 });
 const key = (name: string): LoadBalancerKey => loadBalancerKey(request({ name }).id);
 const pool = (...cidrs: readonly string[]): AddressSource => ({ kind: 'pool', cidrs: cidrs.map(parseCidr) });
@@ -27,9 +27,12 @@ const shared = (...addresses: readonly string[]): AddressSource => ({
   kind: 'shared',
   addresses: addresses.map(parseIp),
 });
-const addressesOf = (wishes: readonly Wish[], source: AddressSource): Readonly<Record<string, readonly IpAddress[]>> =>
+const addressesOf = (
+  fixtures: readonly RequestFixture[],
+  source: AddressSource,
+): Readonly<Record<string, readonly IpAddress[]>> =>
   Object.fromEntries(
-    [...assignAddresses(wishes.map(request), source).values()].map(({ id, addresses }) => [
+    [...assignAddresses(fixtures.map(request), source).values()].map(({ id, addresses }) => [
       id.service.slice('default/'.length),
       addresses,
     ]),
@@ -39,31 +42,31 @@ describe('from a pool', () => {
   test.each([
     {
       title: 'the lowest free address, by age and then by name; never the network or broadcast address',
-      wishes: [{ name: 'c', createdAt: '2025-01-01T00:00:00Z' }, { name: 'b' }, { name: 'a' }],
+      fixtures: [{ name: 'c', createdAt: '2025-01-01T00:00:00Z' }, { name: 'b' }, { name: 'a' }],
       cidrs: ['192.0.2.0/29'],
       expected: { c: ['192.0.2.1'], a: ['192.0.2.2'], b: ['192.0.2.3'] },
     },
     {
       title: 'a held address is kept, though an older Service could use it',
-      wishes: [{ name: 'old' }, { name: 'young', createdAt: '2026-02-01T00:00:00Z', held: ['192.0.2.1'] }],
+      fixtures: [{ name: 'old' }, { name: 'young', createdAt: '2026-02-01T00:00:00Z', held: ['192.0.2.1'] }],
       cidrs: ['192.0.2.0/29'],
       expected: { old: ['192.0.2.2'], young: ['192.0.2.1'] },
     },
     {
       title: 'a requested address comes before a held one',
-      wishes: [{ name: 'a', held: ['192.0.2.1'], requested: '192.0.2.5' }],
+      fixtures: [{ name: 'a', held: ['192.0.2.1'], requested: '192.0.2.5' }],
       cidrs: ['192.0.2.0/29'],
       expected: { a: ['192.0.2.5'] },
     },
     {
       title: 'an address outside the pool is not kept',
-      wishes: [{ name: 'a', held: ['198.51.100.7'], requested: '198.51.100.8' }],
+      fixtures: [{ name: 'a', held: ['198.51.100.7'], requested: '198.51.100.8' }],
       cidrs: ['192.0.2.0/29'],
       expected: { a: ['192.0.2.1'] },
     },
     {
       title: 'two who hold the same address: the older one keeps it',
-      wishes: [
+      fixtures: [
         { name: 'young', createdAt: '2026-02-01T00:00:00Z', held: ['192.0.2.4'] },
         { name: 'old', held: ['192.0.2.4'] },
       ],
@@ -72,31 +75,31 @@ describe('from a pool', () => {
     },
     {
       title: 'one address per family, IPv4 first',
-      wishes: [{ name: 'a', families: ['IPv6', 'IPv4'] as const }],
+      fixtures: [{ name: 'a', families: ['IPv6', 'IPv4'] as const }],
       cidrs: ['2001:db8::/64', '192.0.2.0/24'],
       expected: { a: ['192.0.2.1', '2001:db8::1'] },
     },
     {
       title: 'an exhausted pool gives nothing, and the next CIDR is used before that',
-      wishes: [{ name: 'a' }, { name: 'b' }, { name: 'c' }],
+      fixtures: [{ name: 'a' }, { name: 'b' }, { name: 'c' }],
       cidrs: ['192.0.2.7/32', '192.0.2.9/32'],
       expected: { a: ['192.0.2.7'], b: ['192.0.2.9'], c: [] },
     },
     {
       title: 'both addresses of a /31 are hosts (RFC 3021)',
-      wishes: [{ name: 'a' }, { name: 'b' }],
+      fixtures: [{ name: 'a' }, { name: 'b' }],
       cidrs: ['192.0.2.254/31'],
       expected: { a: ['192.0.2.254'], b: ['192.0.2.255'] },
     },
     {
       title: 'carries go through all groups of an IPv6 address',
-      wishes: [{ name: 'a', families: ['IPv6'] as const, held: ['2001:db8:0:0:ffff:ffff:ffff:ffff'] }],
+      fixtures: [{ name: 'a', families: ['IPv6'] as const, held: ['2001:db8:0:0:ffff:ffff:ffff:ffff'] }],
       cidrs: ['2001:db8::/64'],
       expected: { a: ['2001:db8::ffff:ffff:ffff:ffff'] },
     },
-  ])('$title', ({ wishes, cidrs, expected }) => {
-    expect(addressesOf(wishes, pool(...cidrs))).toEqual(expected);
-    expect(addressesOf([...wishes].reverse(), pool(...cidrs))).toEqual(expected);
+  ])('$title', ({ fixtures, cidrs, expected }) => {
+    expect(addressesOf(fixtures, pool(...cidrs))).toEqual(expected);
+    expect(addressesOf([...fixtures].reverse(), pool(...cidrs))).toEqual(expected);
   });
 
   test('missing addresses are reported by family', () => {
@@ -119,11 +122,11 @@ describe('shared addresses', () => {
     ]);
   });
   test('everybody gets the address of each family it has', () => {
-    const wishes: readonly Wish[] = [
+    const fixtures: readonly RequestFixture[] = [
       { name: 'a', families: ['IPv6', 'IPv4'] },
       { name: 'b', ports: [81] },
     ];
-    expect(addressesOf(wishes, shared('2001:db8::50', '192.0.2.50'))).toEqual({
+    expect(addressesOf(fixtures, shared('2001:db8::50', '192.0.2.50'))).toEqual({
       a: ['192.0.2.50', '2001:db8::50'],
       b: ['192.0.2.50'],
     });

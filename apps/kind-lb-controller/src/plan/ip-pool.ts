@@ -140,13 +140,13 @@ type PoolSource = Extract<AddressSource, { readonly kind: 'pool' }>;
 function drawFromPool(requests: readonly AddressRequest[], pool: Pool): readonly AddressGrant[] {
   for (const { held, id } of requests) pool.claim(held, id);
   // Two rounds: a Service that accepts any address must not take one that another holds or requests.
-  const wished = requests.map((one) =>
+  const preferred = requests.map((one) =>
     perFamily(one, (family) => pool.take([one.requestedIp, ...one.held].filter(isOfFamily(family)), one.id)),
   );
   return requests.map((one, index) => {
     const addresses = perFamily(
       one,
-      (family) => wished[index]?.find(isOfFamily(family)) ?? pool.takeLowest(family, one.id),
+      (family) => preferred[index]?.find(isOfFamily(family)) ?? pool.takeLowest(family, one.id),
     );
     return {
       id: one.id,
@@ -189,9 +189,9 @@ class Pool {
     for (const ip of held) if (!this.#holders.has(ip)) this.#holders.set(ip, by);
   }
 
-  /** The first of the wishes that can be had. */
-  take(wishes: readonly IpAddress[], by: LoadBalancerId): IpAddress | undefined {
-    const ip = wishes.find((wish) => this.refusal(wish, by) === undefined);
+  /** The first candidate that is free. */
+  take(candidates: readonly IpAddress[], by: LoadBalancerId): IpAddress | undefined {
+    const ip = candidates.find((candidate) => this.refusal(candidate, by) === undefined);
     if (ip !== undefined) this.#holders.set(ip, by);
     return ip;
   }

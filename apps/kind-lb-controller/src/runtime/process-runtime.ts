@@ -14,7 +14,7 @@ import {
   seconds,
 } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
-import { healthNews, targetHealth } from '../haproxy/haproxy-health.ts';
+import { healthUpdate, targetHealth } from '../haproxy/haproxy-health.ts';
 import type { ServerStateChange } from '../haproxy/haproxy-log.ts';
 import { haproxyFiles } from '../haproxy/haproxy-files.ts';
 import { HaproxyProcess } from '../haproxy/haproxy-process.ts';
@@ -64,7 +64,7 @@ type Specs = ReadonlyMap<string, LoadBalancerSpec>;
 
 /** Result of a batch. `before` had been running. */
 type Verdict =
-  | { readonly status: 'taken'; readonly before: Specs; readonly kernelComplaint: string | undefined }
+  | { readonly status: 'taken'; readonly before: Specs; readonly kernelError: string | undefined }
   | { readonly status: 'failed'; readonly reason: string; readonly message: string };
 
 /** Calls that come together are one reload. */
@@ -207,9 +207,9 @@ export class ProcessRuntime implements LoadBalancerRuntime {
 
   #outcomeOf({ id, spec }: Change, verdict: Verdict): EnsureOutcome {
     if (verdict.status === 'failed') return verdict;
-    const { before, kernelComplaint } = verdict;
-    if (kernelComplaint !== undefined && spec !== undefined && needsKernel(spec)) {
-      return { status: 'failed', reason: 'KernelRefused', message: kernelComplaint };
+    const { before, kernelError } = verdict;
+    if (kernelError !== undefined && spec !== undefined && needsKernel(spec)) {
+      return { status: 'failed', reason: 'KernelRefused', message: kernelError };
     }
     const { netns } = this.#options;
     return {
@@ -247,11 +247,11 @@ export class ProcessRuntime implements LoadBalancerRuntime {
       const settled = new Set<string>(changes.map(({ id }) => loadBalancerKey(id)));
       for (const key of this.#unconfirmed) if (settled.has(key) || !next.has(key)) this.#unconfirmed.delete(key);
       await writeSpecs(specsFile(this.#options), [...next.values()]);
-      const kernelComplaint = await this.#forward();
+      const kernelError = await this.#forward();
       await routes?.apply(wanted, signal);
       this.#addresses.use(addressesOf(next), () => this.#removeUnused());
       await this.#addresses.removeUnused();
-      return { status: 'taken', before, kernelComplaint };
+      return { status: 'taken', before, kernelError };
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof InvariantError) throw error;
@@ -289,12 +289,12 @@ export class ProcessRuntime implements LoadBalancerRuntime {
         await this.#forward();
       });
     };
-    follow().catch(() => undefined); // aborted, or told by `#exclusively`
+    follow().catch(() => undefined); // aborted, or logged by `#exclusively`
   }
 
   #report(change: ServerStateChange): void {
     const { clock, listener } = this.#options;
-    const { changes, concernsKernel } = healthNews(
+    const { changes, concernsKernel } = healthUpdate(
       change,
       [...(this.#expected ?? this.#running).values()],
       clock.now(),
@@ -304,7 +304,7 @@ export class ProcessRuntime implements LoadBalancerRuntime {
   }
 
   #removeUnused(): Promise<void> {
-    return this.#exclusively(() => this.#addresses.removeUnused()).catch(() => undefined); // told by `#exclusively`
+    return this.#exclusively(() => this.#addresses.removeUnused()).catch(() => undefined); // logged by `#exclusively`
   }
 }
 

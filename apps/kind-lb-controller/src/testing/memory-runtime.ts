@@ -14,7 +14,7 @@ export class MemoryRuntime implements LoadBalancerRuntime {
   /** Calls that changed something, such as `ensure default/web`. */
   readonly changes: string[] = [];
   /** Asked before each spec is taken; a text is the reason to refuse it. */
-  judge: (spec: LoadBalancerSpec) => string | undefined = () => undefined;
+  failureOf: (spec: LoadBalancerSpec) => string | undefined = () => undefined;
   /** Called before anything is done; may throw, as when the engine is away, or stop time. */
   before: (call: RuntimeCall, signal: AbortSignal) => Promise<void> | void = () => undefined;
   readonly #source: AddressSource;
@@ -41,7 +41,7 @@ export class MemoryRuntime implements LoadBalancerRuntime {
 
   async ensure(spec: LoadBalancerSpec, signal: AbortSignal): Promise<EnsureOutcome> {
     await this.before('ensure', signal);
-    const message = this.judge(spec);
+    const message = this.failureOf(spec);
     if (message !== undefined) return { status: 'failed', reason: 'Refused', message };
     const isSame = isEqual(this.running.get(loadBalancerKey(spec.id)), spec);
     if (!isSame) this.changes.push(`ensure ${spec.id.service}`);

@@ -4,15 +4,15 @@ import type { HaproxyMaster } from '../haproxy/haproxy-master.ts';
 
 /**
  * The HAProxy master that is the first process of a container. It belongs to another user, so its socket is used instead of
- * signals. Its complaints are in the container's log.
+ * signals. Its messages are in the container's log.
  */
 export function containerMaster(socket: string, pid = 1): HaproxyMaster {
   return {
     pid,
     socket,
     hasEnded: false, // with it, the container and we would have ended
-    complaint: "the container's log says why",
-    clearComplaint: () => undefined,
+    errorOutput: "the container's log says why",
+    clearErrorOutput: () => undefined,
     async requestReload(signal) {
       try {
         await askSocket(socket, 'reload', signal);

@@ -15,7 +15,7 @@ export type WorkerRequest =
   /** Health has changed: only kernel rules, from the spec that was applied last and HAProxy's server states. */
   | { readonly command: 'followHealth' };
 
-/** Its answer, one JSON line on standard output; progress and trouble are on standard error. */
+/** Its answer, one JSON line on standard output; progress and failures are on standard error. */
 export type WorkerAnswer =
   | { readonly status: 'applied' | 'unchanged' }
   | { readonly status: 'failed'; readonly reason: string; readonly message: string };

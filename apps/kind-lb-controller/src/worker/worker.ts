@@ -68,10 +68,10 @@ async function waitForHaproxy({ master, clock }: WorkerHost, signal: AbortSignal
   throw new HostError('worker.master', `no HAProxy answers on ${master.socket}; look at the container's log`);
 }
 
-type Wish = Pick<AppliedState, 'spec' | 'isPublished'>;
+type WantedState = Pick<AppliedState, 'spec' | 'isPublished'>;
 
 /** Makes before use, removes only after nothing uses it. */
-async function apply({ spec, isPublished }: Wish, host: WorkerHost, signal: AbortSignal): Promise<WorkerAnswer> {
+async function apply({ spec, isPublished }: WantedState, host: WorkerHost, signal: AbortSignal): Promise<WorkerAnswer> {
   const { addresses, routes, appliedFile } = host;
   const before = await readApplied(appliedFile);
   const ownAddresses = isPublished ? host.ownAddresses() : [];
@@ -83,9 +83,9 @@ async function apply({ spec, isPublished }: Wish, host: WorkerHost, signal: Abor
   await addresses.add(spec.addresses, signal);
   const during = routesDuring(before?.spec.routes ?? [], spec.routes);
   await routes.apply(during, signal);
-  const complaint =
+  const rejection =
     before?.text === configuration.text ? undefined : await reconfigure(configuration, before, host, signal);
-  if (complaint !== undefined) return { status: 'failed', reason: 'HAProxyRejected', message: complaint };
+  if (rejection !== undefined) return { status: 'failed', reason: 'HAProxyRejected', message: rejection };
   const state = { spec, isPublished, text: configuration.text };
   const isSame = isEqual(before, state);
   if (!isSame) await writeApplied(appliedFile, state); // from here on health is followed by the new spec
@@ -111,8 +111,8 @@ async function reconfigure(
 ): Promise<string | undefined> {
   const { master, appliedFile } = host;
   const files = new ConfigurationFiles({ ...host, isForOthers: true });
-  const complaint = await files.judge(configuration, signal);
-  if (complaint !== undefined) return complaint;
+  const rejection = await files.validate(configuration, signal);
+  if (rejection !== undefined) return rejection;
   if (before !== undefined) await writeApplied(appliedFile, { ...before, text: undefined });
   await files.put();
   const refusal = await files.reload(master, configuration, signal);
@@ -127,7 +127,7 @@ async function reconfigure(
 
 /** Kernel rules from the spec and HAProxy's checks. */
 async function forward(
-  { spec, isPublished }: Wish,
+  { spec, isPublished }: WantedState,
   host: WorkerHost,
   signal: AbortSignal,
 ): Promise<'applied' | 'unchanged'> {

@@ -4,13 +4,13 @@ import { healthProfile } from '../../src/health-profile/health-profiles.ts';
 import { exampleSpec } from '../../src/testing/example-specs.ts';
 import type { WorkerRequest } from '../../src/worker/protocol.ts';
 import { nodes, until } from './haproxy-namespace.ts';
-import { createPlayedContainer, type PlayedContainer } from './played-container.ts';
+import { createFakeContainer, type FakeContainer } from './fake-container.ts';
 
 // One container for the whole file, in the order of the tests.
-let container: PlayedContainer;
+let container: FakeContainer;
 
 beforeAll(async () => {
-  container = await createPlayedContainer('lbwk');
+  container = await createFakeContainer('lbwk');
 });
 afterAll(() => container?.[Symbol.asyncDispose]());
 

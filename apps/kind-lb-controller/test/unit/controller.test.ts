@@ -131,8 +131,13 @@ describe('a LoadBalancer Service', () => {
     const first = bench.controller();
     await bench.create('default/web', { spec: { loadBalancerIP: '192.0.2.1' } });
     await served255();
-    const told = ['EnsuredLoadBalancer', 'EnsuringLoadBalancer', 'InvalidConfiguration', 'LoadBalancerNodesExcluded'];
-    await eventually(async () => expect((await reasonsOf('web')).toSorted()).toEqual(told));
+    const reported = [
+      'EnsuredLoadBalancer',
+      'EnsuringLoadBalancer',
+      'InvalidConfiguration',
+      'LoadBalancerNodesExcluded',
+    ];
+    await eventually(async () => expect((await reasonsOf('web')).toSorted()).toEqual(reported));
     await first.stop();
     bench.controller();
     await bench.create('default/other');
@@ -140,7 +145,7 @@ describe('a LoadBalancer Service', () => {
     await bench.patch('web', { metadata: { labels: { touched: 'yes' } } });
     await bench.create('default/third');
     await served('third');
-    expect((await reasonsOf('web')).toSorted()).toEqual(told);
+    expect((await reasonsOf('web')).toSorted()).toEqual(reported);
     expect(await bench.repeatedEventsOf('web')).toEqual([]);
   });
 });
@@ -219,9 +224,9 @@ describe('wrong configuration', () => {
   });
 });
 
-describe('trouble', () => {
+describe('a failure of the runtime', () => {
   test('of a runtime is reported and tried again, while other Services are served', async () => {
-    bench.runtime.judge = ({ id }) => (id.service === 'default/web' ? 'no disk; make room' : undefined);
+    bench.runtime.failureOf = ({ id }) => (id.service === 'default/web' ? 'no disk; make room' : undefined);
     bench.controller();
     await bench.create('default/web');
     await bench.create('default/other');
@@ -233,13 +238,13 @@ describe('trouble', () => {
         'Warning SyncLoadBalancerFailed: Error syncing load balancer: failed to ensure load balancer: no disk; make room',
       ),
     );
-    bench.runtime.judge = () => undefined;
+    bench.runtime.failureOf = () => undefined;
     await served('web');
   });
 
   test('whose words change each time does not make it a hot loop', async () => {
     let attempts = 0;
-    bench.runtime.judge = () => `attempt ${++attempts}`;
+    bench.runtime.failureOf = () => `attempt ${++attempts}`;
     bench.controller();
     await bench.create('default/web');
     await eventually(async () => expect(await bench.readyOf('web')).toBe('False Refused'));
@@ -254,7 +259,7 @@ describe('trouble', () => {
     await served255();
     let isBroken = true;
     let asked = 0;
-    bench.runtime.judge = ({ sourceRanges }) => {
+    bench.runtime.failureOf = ({ sourceRanges }) => {
       asked++;
       if (isBroken && sourceRanges.length > 0) throw new TypeError('a defect');
       return undefined;
@@ -329,7 +334,7 @@ describe('trouble', () => {
     await served255();
     for (const which of [[{ cluster: 'kind', service: 'default/web' as never }], 'all'] as const) {
       bench.runtime.running.clear();
-      disturbances.tell(which);
+      disturbances.report(which);
       await eventually(() => expect(bench.runtime.running.size).toBe(1));
     }
   });
@@ -343,13 +348,13 @@ test('looking at everything again writes nothing where nothing has changed', asy
   let asked = 0;
   bench.runtime.before = (call) => void (asked += call === 'ensure' ? 1 : 0);
   using _ = bench.server.faults.inject({ kind: 'status', status: 500 }, { method: 'PATCH', target: /./ });
-  disturbances.tell('all');
+  disturbances.report('all');
   await eventually(() => expect(asked).toBeGreaterThan(0));
   await bench.create('default/other');
   // The last one must write, so the fault occurs; it follows the first one.
   await eventually(() => expect(log.transitions.filter((line) => line.startsWith('warn'))).not.toEqual([]));
-  const complaints = log.lines.filter(({ level }) => level === 'warn').map(({ fields }) => fields['service']);
-  expect(new Set(complaints)).toEqual(new Set(['default/other']));
+  const warnings = log.lines.filter(({ level }) => level === 'warn').map(({ fields }) => fields['service']);
+  expect(new Set(warnings)).toEqual(new Set(['default/other']));
 });
 
 test('what a runtime says of a load balancer that was removed on purpose brings nothing about', async () => {
@@ -358,7 +363,7 @@ test('what a runtime says of a load balancer that was removed on purpose brings 
   await served255();
   await bench.patch('web', { spec: { type: 'ClusterIP' } });
   await eventually(async () => expect((await reasonsOf('web')).at(-1)).toBe('DeletedLoadBalancer'));
-  disturbances.tell([{ cluster: 'kind', service: 'default/web' as never }]);
+  disturbances.report([{ cluster: 'kind', service: 'default/web' as never }]);
   await bench.create('default/later');
   await served('later');
   expect(await reasonsOf('web')).toHaveLength(4);

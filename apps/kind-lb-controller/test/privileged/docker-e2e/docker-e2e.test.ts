@@ -1,7 +1,7 @@
 import { apiResources } from '@switchyard/core/kubernetes';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type LabProcess, tryKill } from '@switchyard/lab';
-import { type E2eStage, logLines, nodePorts, setE2eStage } from './e2e-stage.ts';
+import { type E2eEnvironment, logLines, nodePorts, createE2eEnvironment } from './e2e-environment.ts';
 import {
   addressesIn,
   addressOf,
@@ -18,20 +18,20 @@ import {
 
 const signal = AbortSignal.timeout(600_000);
 const soon = { timeout: 30_000, interval: 100 };
-let stage: E2eStage;
+let environment: E2eEnvironment;
 let controller: LabProcess;
 
 beforeAll(async () => {
-  stage = await setE2eStage('dockere', signal);
+  environment = await createE2eEnvironment('dockere', signal);
 });
 
-afterAll(() => stage?.[Symbol.asyncDispose]());
+afterAll(() => environment?.[Symbol.asyncDispose]());
 
 /** Which nodes answer four requests, or how they ended. */
 async function answers(address: string, port = 80, protocol: 'http' | 'udp' = 'http'): Promise<readonly string[]> {
   const seen: string[] = [];
   for (let attempt = 0; attempt < 4; attempt++) {
-    const result = await stage.client.probe({ protocol, address, port, timeout: 1000 });
+    const result = await environment.client.probe({ protocol, address, port, timeout: 1000 });
     seen.push(result.status === 'answered' ? (result.node ?? '') : result.status);
   }
   return [...new Set(seen)].sort();
@@ -44,10 +44,10 @@ describe('a Service is pending', () => {
     ['the image is missing', ['--image=switchyard/nothing:1'], 'switchyard/nothing:1'],
     ['the network is missing', ['--network=nowhere'], 'nowhere'],
   ])('because %s, and Events and its condition say what to do', async (_, flags, named) => {
-    const [{ api }] = stage.clusters;
+    const [{ api }] = environment.clusters;
     const name = `pending-${named.replaceAll(/\W/g, '')}`;
     await api.create(apiResources.services, plainService(name), signal);
-    await using started = disposable(stage.startController(flags));
+    await using started = disposable(environment.startController(flags));
     await expect.poll(() => readiness(api, name), soon).toContain(named);
     expect(await readiness(api, name)).toMatch(/^False /);
     const failure = 'Warning SyncLoadBalancerFailed: Error syncing load balancer: failed to ensure load balancer';
@@ -60,26 +60,26 @@ describe('a Service is pending', () => {
   });
 
   test('no longer when the program runs as it should: these are served, and deleted without a trace', async () => {
-    const [{ api }] = stage.clusters;
-    controller = stage.startController();
+    const [{ api }] = environment.clusters;
+    controller = environment.startController();
     for (const name of ['pending-switchyardnothing1', 'pending-nowhere']) {
       await addressOf(api, name);
       await deleteService(api, name);
     }
-    expect(await stage.all()).toEqual([]);
+    expect(await environment.all()).toEqual([]);
   });
 });
 
 describe('two clusters that were found by their containers', () => {
   test('have a load balancer each for Services of the same name, with addresses of their own', async () => {
-    const addresses = await Promise.all(stage.clusters.map(({ api }) => createServed(api, localService('web'))));
+    const addresses = await Promise.all(environment.clusters.map(({ api }) => createServed(api, localService('web'))));
     expect(new Set(addresses).size).toBe(2);
     for (const address of addresses) {
       expect(address).toMatch(/^172\.18\.255\.\d+$/);
       await expect.poll(() => answers(address), soon).toEqual(bothNodes);
     }
-    expect(await stage.running()).toHaveLength(2);
-    const [{ api }] = stage.clusters;
+    expect(await environment.running()).toHaveLength(2);
+    const [{ api }] = environment.clusters;
     expect(await readiness(api, 'web')).toMatch(
       /^True Serving: cloud-provider-kind: HTTP GET :32080\/healthz every 5 s, out after 3 failures .*container switchyard-lb-kind-/,
     );
@@ -96,7 +96,7 @@ describe('one Service', () => {
   const dns = { name: 'dns', port: 53, protocol: 'UDP', targetPort: 53, nodePort: nodePorts.udp };
 
   test('gets a UDP port beside its TCP port, and another TCP port, at the same address', async () => {
-    const [{ api }] = stage.clusters;
+    const [{ api }] = environment.clusters;
     const address = await addressOf(api, 'web');
     await patch(api, 'web', { spec: { ports: [http, dns] } });
     await expect.poll(() => answers(address, 53, 'udp'), soon).toEqual(bothNodes);
@@ -109,7 +109,7 @@ describe('one Service', () => {
   });
 
   test('keeps clients out who are in none of its source ranges, for TCP and UDP', async () => {
-    const [{ api }] = stage.clusters;
+    const [{ api }] = environment.clusters;
     const address = await addressOf(api, 'web');
     await patch(api, 'web', { spec: { loadBalancerSourceRanges: ['172.18.0.0/26'] } });
     await expect.poll(() => answers(address, 53, 'udp'), soon).toEqual(['timeout']);
@@ -122,7 +122,7 @@ describe('one Service', () => {
   });
 
   test('tells by an Event which nodes are left out, and why', async () => {
-    const [{ api }] = stage.clusters;
+    const [{ api }] = environment.clusters;
     const address = await addressOf(api, 'web');
     const label = 'node.kubernetes.io/exclude-from-external-load-balancers';
     const setLabel = (value: string | null): Promise<unknown> =>
@@ -142,7 +142,7 @@ describe('one Service', () => {
   });
 
   test('that is wrong says so and delays no other; what it was runs on', async () => {
-    const [{ api }] = stage.clusters;
+    const [{ api }] = environment.clusters;
     const address = await addressOf(api, 'web');
     const interval = 'lb.switchyard.dev/health-check-interval';
     await patch(api, 'web', { metadata: { annotations: { [interval]: 'soon' } } });
@@ -171,55 +171,55 @@ describe('one Service', () => {
 
 describe('a load balancer keeps its address and comes back', () => {
   const containerOfWeb = async (): Promise<string> =>
-    stage.docker('ps', '--filter', 'label=dev.switchyard.lb.cluster=kind', '--format', '{{.Names}}');
+    environment.docker('ps', '--filter', 'label=dev.switchyard.lb.cluster=kind', '--format', '{{.Names}}');
 
   test.each([
     [
       'HAProxy is killed',
       async (): Promise<void> => {
-        for (const pid of await stage.engine.pidsOf(await containerOfWeb())) tryKill(pid); // the first takes others along
+        for (const pid of await environment.engine.pidsOf(await containerOfWeb())) tryKill(pid); // the first takes others along
       },
     ],
     [
       'its container is removed by hand',
-      async (): Promise<void> => void (await stage.docker('rm', '--force', await containerOfWeb())),
+      async (): Promise<void> => void (await environment.docker('rm', '--force', await containerOfWeb())),
     ],
-    ['Docker is restarted', (): Promise<void> => stage.engine.restart({ isKilled: false }, signal)],
+    ['Docker is restarted', (): Promise<void> => environment.engine.restart({ isKilled: false }, signal)],
   ])('when %s', async (_, disturb) => {
-    const before = await Promise.all(stage.clusters.map(({ api }) => addressOf(api, 'web')));
+    const before = await Promise.all(environment.clusters.map(({ api }) => addressOf(api, 'web')));
     await disturb();
     for (const address of before) await expect.poll(() => answers(address), { timeout: 60_000 }).toEqual(bothNodes);
-    expect(await Promise.all(stage.clusters.map(({ api }) => addressOf(api, 'web')))).toEqual(before);
-    expect(await stage.all()).toHaveLength(2);
+    expect(await Promise.all(environment.clusters.map(({ api }) => addressOf(api, 'web')))).toEqual(before);
+    expect(await environment.all()).toHaveLength(2);
   });
 });
 
 describe('controllers', () => {
   test('work one at a time; when the one that does is killed, another goes on', async () => {
-    const [{ api }] = stage.clusters;
-    const second = stage.startController();
+    const [{ api }] = environment.clusters;
+    const second = environment.startController();
     await expect.poll(() => logLines(second).length, soon).toBeGreaterThan(0);
     await createServed(api, plainService('one'));
-    expect(await stage.all()).toHaveLength(3);
+    expect(await environment.all()).toHaveLength(3);
     expect(logLines(second).filter(({ msg }) => msg === 'load balancer applied')).toEqual([]);
     controller.child.kill('SIGKILL');
     await createServed(api, plainService('two'));
-    expect(await stage.all()).toHaveLength(4);
+    expect(await environment.all()).toHaveLength(4);
     controller = second;
   });
 
   test('leave neither orphans nor duplicates when killed while load balancers are made and removed', async () => {
-    const [{ api }] = stage.clusters;
+    const [{ api }] = environment.clusters;
     const names = Array.from({ length: 6 }, (_, index) => `quick${index}`);
     await Promise.all(names.map((name) => api.create(apiResources.services, plainService(name), signal)));
-    await expect.poll(async () => (await stage.all()).length, { ...soon, interval: 20 }).toBeGreaterThan(4);
+    await expect.poll(async () => (await environment.all()).length, { ...soon, interval: 20 }).toBeGreaterThan(4);
     await removeService(api, 'one');
     controller.child.kill('SIGKILL');
     for (const name of ['quick0', 'two']) await removeService(api, name);
-    controller = stage.startController();
+    controller = environment.startController();
     const addresses = await Promise.all(names.slice(1).map((name) => addressOf(api, name)));
     expect(new Set(addresses).size).toBe(5);
-    await expect.poll(() => stage.all(), soon).toHaveLength(5 + 2);
+    await expect.poll(() => environment.all(), soon).toHaveLength(5 + 2);
     const services = await api.list(apiResources.services, { namespace: 'default' }, signal);
     expect(services.items.map(({ metadata }) => metadata.name).sort()).toEqual([...names.slice(1), 'web']);
     await Promise.all(names.slice(1).map((name) => deleteService(api, name)));
@@ -227,24 +227,24 @@ describe('controllers', () => {
 });
 
 test('50 Services at once are served, and removed at once', async () => {
-  const [{ api }] = stage.clusters;
+  const [{ api }] = environment.clusters;
   const names = Array.from({ length: 50 }, (_, index) => `many${index}`);
   const addresses = await Promise.all(names.map((name) => createServedWithin(name, 180_000)));
   expect(new Set(addresses).size).toBe(50);
-  expect(await stage.running()).toHaveLength(52);
+  expect(await environment.running()).toHaveLength(52);
   await Promise.all(names.map((name) => removeService(api, name)));
-  await expect.poll(() => stage.all(), { timeout: 180_000, interval: 500 }).toHaveLength(2);
+  await expect.poll(() => environment.all(), { timeout: 180_000, interval: 500 }).toHaveLength(2);
 }, 400_000);
 
 test('the last Service takes its container along, and the program ends when told to', async () => {
-  for (const { api } of stage.clusters) await deleteService(api, 'web');
-  expect(await stage.all()).toEqual([]);
+  for (const { api } of environment.clusters) await deleteService(api, 'web');
+  expect(await environment.all()).toEqual([]);
   await controller.stop();
   expect(await controller.ended).not.toBe('SIGKILL'); // in time, by itself
 });
 
 async function createServedWithin(name: string, timeout: number): Promise<string> {
-  const [{ api }] = stage.clusters;
+  const [{ api }] = environment.clusters;
   await api.create(apiResources.services, plainService(name), signal);
   let found: readonly string[] = [];
   const ask = async (): Promise<number> => {

@@ -6,7 +6,7 @@ import {
   type Service,
 } from '@switchyard/core/kubernetes';
 import { expect } from 'vitest';
-import { nodePorts } from './e2e-stage.ts';
+import { nodePorts } from './e2e-environment.ts';
 
 const signal = new AbortController().signal;
 

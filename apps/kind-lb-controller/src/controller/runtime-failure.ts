@@ -3,7 +3,7 @@ import { CliError } from '../docker/cli-failure.ts';
 import { failedOutcome } from '../docker/container-failures.ts';
 
 /** Reason why a runtime failed. */
-export interface Trouble {
+export interface RuntimeFailure {
   /** CamelCase and stable. */
   readonly reason: string;
   /** One line: what was tried, what came back, what to do. */
@@ -11,15 +11,15 @@ export interface Trouble {
 }
 
 /**
- * Returns the runtime's answer, or the trouble: a failed outcome or an expected rejection. Rejects with `signal.reason` and with
+ * Returns the runtime's answer, or the failure: a failed outcome or an expected rejection. Rejects with `signal.reason` and with
  * unexpected errors.
  */
 export async function askRuntime<T>(
   ask: () => Promise<T>,
   signal: AbortSignal,
-): Promise<Exclude<T, { readonly status: 'failed' }> | Trouble> {
+): Promise<Exclude<T, { readonly status: 'failed' }> | RuntimeFailure> {
   try {
-    return (await ask()) as Exclude<T, { readonly status: 'failed' }>; // a failed outcome is a Trouble
+    return (await ask()) as Exclude<T, { readonly status: 'failed' }>; // a failed outcome is a RuntimeFailure
   } catch (error) {
     signal.throwIfAborted();
     if (!isExpected(error)) throw error;

@@ -11,7 +11,7 @@ import type { WorkerAnswer, WorkerRequest } from '../../src/worker/protocol.ts';
 import { createHaproxyNamespace, type HaproxyNamespace, until } from './haproxy-namespace.ts';
 
 /** A load balancer's container without an engine: its own network, mounts and processes, HAProxy without rights as process 1. */
-export interface PlayedContainer extends AsyncDisposable {
+export interface FakeContainer extends AsyncDisposable {
   readonly host: HaproxyNamespace;
   /** Runs the worker as `docker exec --user 0` would: root, with no right but NET_ADMIN. */
   work(request: WorkerRequest): Promise<WorkerAnswer>;
@@ -40,7 +40,7 @@ const containerCommand: readonly string[] = [
 ];
 
 /** Makes one, with `eth0` at 10.9.0.2/24. */
-export async function createPlayedContainer(name: string): Promise<PlayedContainer> {
+export async function createFakeContainer(name: string): Promise<FakeContainer> {
   await using stack = new AsyncDisposableStack();
   const host = stack.use(await createHaproxyNamespace(name));
   const sysctl = '/proc/sys/net/ipv4';

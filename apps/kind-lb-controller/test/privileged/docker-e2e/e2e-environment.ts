@@ -31,7 +31,7 @@ export interface E2eCluster {
 }
 
 /** One Docker Engine in a lab with two clusters and the load balancer's image: everything but the controller. */
-export interface E2eStage extends AsyncDisposable {
+export interface E2eEnvironment extends AsyncDisposable {
   readonly lab: Lab;
   readonly engine: DockerEngine;
   readonly clusters: readonly [E2eCluster, E2eCluster];
@@ -54,7 +54,7 @@ const leases = [
 ];
 
 /** Builds it all; half a minute once Debian's packages are unpacked. */
-export async function setE2eStage(name: string, signal: AbortSignal): Promise<E2eStage> {
+export async function createE2eEnvironment(name: string, signal: AbortSignal): Promise<E2eEnvironment> {
   const programs = await debianRoot({ ...dockerPackages, signal });
   await using stack = new AsyncDisposableStack();
   const lab = stack.use(await createLab({ name, nodes: 2, ipFamilies }, signal));
