@@ -12,7 +12,7 @@ import {
   type ServiceForwarding,
   sourceClasses,
 } from '@switchyard/core';
-import { type Manifest, type ManifestObject, readManifest } from '@switchyard/core/manifests';
+import { type Manifest, readManifest } from '@switchyard/core/manifests';
 
 /** The question. */
 export interface Question {
@@ -31,22 +31,9 @@ export function nodeEndpoints({ yaml, node }: Question): string {
   checkManifest(manifest, node);
   const state = new ClusterState({ nodeName: nodeName(node) });
   // Core treats a folder of files, a watch and a list alike: as events.
-  state.apply(manifest.objects.map(eventOf));
+  state.apply(manifest.objects);
   const lines = ipFamilies.flatMap((ipFamily) => tableLines(tableFor(state, node, ipFamily)));
   return lines.length === 0 ? 'no Service in this input has anything to forward\n' : `${lines.join('\n')}\n`;
-}
-
-function eventOf(object: ManifestObject): Parameters<ClusterState['apply']>[0][number] {
-  switch (object.resource) {
-    case 'Service':
-      return { kind: 'upsert', resource: object.resource, item: object.record };
-    case 'EndpointSlice':
-      return { kind: 'upsert', resource: object.resource, item: object.record };
-    case 'Node':
-      return { kind: 'upsert', resource: object.resource, item: object.record };
-    case 'ServiceCIDR':
-      return { kind: 'upsert', resource: object.resource, item: object.record };
-  }
 }
 
 function checkManifest({ objects, faults }: Manifest, node: string): void {

@@ -1,10 +1,104 @@
+// Ordered by subject, as a reader of the package meets them.
+
+// Addresses, ports and names: texts become values here, and only here.
+export {
+  compareIps,
+  type IpAddress,
+  ipFamilies,
+  type IpFamily,
+  ipFamilyOf,
+  ipFromBytes,
+  ipToBytes,
+  type Ipv4,
+  type Ipv6,
+  mappedBytes,
+  parseIp,
+  tryParseIp,
+  withoutLeadingZeros,
+} from './model/ip/address.ts';
+export { ipv4Text, ipv6Text } from './model/ip/address-text.ts';
+export {
+  type Cidr,
+  cidrContains,
+  cidrFamilyOf,
+  cidrLength,
+  cidrsOverlap,
+  everythingOf,
+  hostCidr,
+  isEverything,
+  loopbackAddress,
+  loopbackOf,
+  parseCidr,
+  tryParseCidr,
+} from './model/ip/cidr.ts';
+export * from './model/ip/interface-name.ts';
+export {
+  addressAndPort,
+  parsePort,
+  type Port,
+  type Protocol,
+  tryParsePort,
+  tryParseProtocol,
+} from './model/ip/port.ts';
+export {
+  type NodeName,
+  nodeName,
+  type ServiceKey,
+  serviceKey,
+  type ServicePortKey,
+  servicePortKey,
+  type ServicePortParts,
+  servicePortParts,
+  type SliceKey,
+  sliceKey,
+} from './model/records/keys.ts';
+
+// Records: validated copies of API objects.
+export * from './model/records/endpoint-slice.ts';
+export * from './model/records/node.ts';
+export * from './model/records/service-cidr.ts';
+export * from './model/records/service.ts';
+
+// State: events in, records out.
+export * from './model/state/cluster-event.ts';
+export type * from './model/state/cluster-state-source.ts';
+export { ClusterState, type Dirty, dirtyServices, EndpointIndex } from './model/state/cluster-state.ts';
+
+// The forwarding table: what a node must do.
+export type * from './model/forwarding/build-table-types.ts';
+export { buildTable, diffTables, sorted } from './model/forwarding/build-table.ts';
+export * from './model/forwarding/forwarding-table.ts';
+
+// Parts of its policy, for those who decide for less than a whole table.
+export {
+  allowedSources,
+  type NodePlace,
+  routerDecisions,
+  selectEndpoints,
+  type SelectionContext,
+  type SourceRangesInput,
+} from './model/policy/decide.ts';
+export { mergeEndpoints } from './model/forwarding/build-service.ts';
+export { loopbackNodePort, type LoopbackNodePort } from './model/forwarding/loopback-node-port.ts';
+
+// Explanation of a packet.
+export { explain } from './model/forwarding/explain.ts';
+export type * from './model/forwarding/explain-types.ts';
+export { isSentBySocket, isServedBySocket } from './model/forwarding/explain-socket.ts';
+export * from './model/forwarding/reason-codes.ts';
+export { sourceClassOf } from './model/forwarding/source-class.ts';
+export type { DataplaneTraits, MetricSet } from './model/forwarding/dataplane-traits.ts';
+
+// Errors.
+export * from './base/errors.ts';
+
+// Parts that programs around the model share: time, waiting, log, events, metrics, values.
 export { abortable } from './base/abortable.ts';
 export * from './base/aborted.ts';
 export { type BackOff, type BackOffBounds, newBackOff } from './base/back-off.ts';
 export type { Branded } from './base/brand.ts';
 export * from './base/compare-texts.ts';
 export * from './base/equal.ts';
-export * from './base/errors.ts';
 export * from './base/events.ts';
 export * from './base/go-duration.ts';
 export * from './base/log-events.ts';
@@ -17,27 +111,3 @@ export * from './metrics/kube-proxy-metrics.ts';
 export * from './metrics/metric-declaration.ts';
 export * from './metrics/metrics.ts';
 export * from './metrics/own-metrics.ts';
-export * from './model/forwarding/build-table-types.ts';
-export type { DataplaneTraits, MetricSet } from './model/forwarding/dataplane-traits.ts';
-export { buildTable, diffTables, sorted } from './model/forwarding/build-table.ts';
-export { isSentBySocket, isServedBySocket } from './model/forwarding/explain-socket.ts';
-export * from './model/forwarding/explain-types.ts';
-export * from './model/forwarding/explain.ts';
-export * from './model/forwarding/forwarding-table.ts';
-export { loopbackNodePort, type LoopbackNodePort } from './model/forwarding/loopback-node-port.ts';
-export { isLocalTo, isUsableAddress, mergeEndpoints } from './model/forwarding/build-service.ts';
-export * from './model/forwarding/reason-codes.ts';
-export * from './model/ip/address-text.ts';
-export * from './model/ip/address.ts';
-export * from './model/ip/cidr.ts';
-export * from './model/ip/interface-name.ts';
-export * from './model/ip/port.ts';
-export * from './model/policy/decide.ts';
-export * from './model/records/endpoint-slice.ts';
-export * from './model/records/keys.ts';
-export * from './model/records/node.ts';
-export * from './model/records/service-cidr.ts';
-export * from './model/records/service.ts';
-export * from './model/state/cluster-event.ts';
-export * from './model/state/cluster-state-source.ts';
-export * from './model/state/cluster-state.ts';

@@ -1,3 +1,4 @@
+import { objectArgument, wrongArgument } from './argument.ts';
 import { type Millis, millis, type Random } from './time.ts';
 
 /** Bounds of a back-off. */
@@ -14,8 +15,12 @@ export interface BackOff {
   reset(): void;
 }
 
-/** Returns a back-off that starts at `first`. */
-export function newBackOff({ first, max }: BackOffBounds, random: Random): BackOff {
+/** Returns a back-off that starts at `first`. Throws `UsageError` unless both bounds are times. */
+export function newBackOff(bounds: BackOffBounds, random: Random): BackOff {
+  objectArgument('newBackOff: bounds', bounds);
+  if (typeof random !== 'function') throw wrongArgument('newBackOff: random', 'a function', random);
+  const first = millis(bounds.first);
+  const max = millis(bounds.max);
   let base: number = first;
   return {
     next() {

@@ -48,6 +48,9 @@ export class ApiServerError extends DataplaneError {
     message: string,
     options: ErrorOptions & { readonly isRetryable: boolean; readonly status?: number | undefined },
   ) {
+    if (typeof options?.isRetryable !== 'boolean') {
+      throw new UsageError('argument.invalid', 'ApiServerError: options.isRetryable must be true or false');
+    }
     super(code, message, options);
     this.isRetryable = options.isRetryable;
     this.status = options.status;

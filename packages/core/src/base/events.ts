@@ -1,3 +1,4 @@
+import { objectArgument, requireText } from './argument.ts';
 import type { NodeName } from '../model/records/keys.ts';
 
 /** Subject of an event. */
@@ -13,13 +14,17 @@ export interface EventSubject {
   readonly uid: string;
 }
 
-/** Returns a Node as the subject of an event. */
+/** Returns a Node as the subject of an event. Throws `UsageError` for a name that is no text. */
 export function nodeSubject(nodeName: NodeName): EventSubject {
+  requireText('nodeSubject: nodeName', nodeName);
   return { kind: 'Node', namespace: '', name: nodeName, uid: '' };
 }
 
-/** Returns a Service as the subject of an event. */
-export function serviceSubject({ namespace, name }: Pick<EventSubject, 'namespace' | 'name'>): EventSubject {
+/** Returns a Service as the subject of an event. Throws `UsageError` for names that are no texts. */
+export function serviceSubject(service: Pick<EventSubject, 'namespace' | 'name'>): EventSubject {
+  const { namespace, name } = objectArgument('serviceSubject: service', service);
+  requireText('serviceSubject: service.namespace', namespace);
+  requireText('serviceSubject: service.name', name);
   return { kind: 'Service', namespace, name, uid: '' };
 }
 

@@ -1,3 +1,5 @@
+import { requireMethods } from './argument.ts';
+
 /** Structured fields of one log line. Values must be JSON-serialisable; errors are allowed. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
@@ -18,8 +20,9 @@ const ignore = (): void => undefined;
 /** Discards everything. */
 export const noopLogger: Logger = { error: ignore, warn: ignore, info: ignore, debug: ignore, trace: ignore };
 
-/** Returns a logger that adds these fields to each line; the line's own fields of the same name win. */
+/** Returns a logger that adds these fields to each line; the line's own fields of the same name win. Throws `UsageError` for what is no logger. */
 export function withFields(log: Logger, fixed: LogFields): Logger {
+  requireMethods('withFields: log', log, ['error', 'warn', 'info', 'debug', 'trace']);
   return {
     error: (message, fields) => log.error(message, { ...fixed, ...fields }),
     warn: (message, fields) => log.warn(message, { ...fixed, ...fields }),

@@ -1,17 +1,19 @@
 import type { Branded } from './brand.ts';
+import { shown, wrongArgument } from './argument.ts';
 import { UsageError } from './errors.ts';
 
 /** A duration or an instant (since the Unix epoch) in milliseconds; fractions are allowed. */
 export type Millis = Branded<number, 'Millis'>;
 
-/** Checks that `value` is a finite number and brands it. */
+/** `value` milliseconds. Throws `UsageError` unless it is a finite number. */
 export function millis(value: number): Millis {
-  if (!Number.isFinite(value)) throw new UsageError('time.invalid', `not a time in milliseconds: ${value}`);
+  if (!Number.isFinite(value)) throw new UsageError('time.invalid', `not a time in milliseconds: ${shown(value)}`);
   return value as Millis;
 }
 
-/** `seconds` as milliseconds. */
+/** `value` seconds as milliseconds. Throws `UsageError` unless it is a finite number. */
 export function seconds(value: number): Millis {
+  if (typeof value !== 'number') throw new UsageError('time.invalid', `not a time in seconds: ${shown(value)}`);
   return millis(value * 1000);
 }
 
@@ -42,8 +44,10 @@ const beat = 100;
 /**
  * Returns the wait until the next periodic check: `interval`, rounded to the nearest beat. Intervals of whole tenths of a
  * second thus end together, and the process wakes up once for all of them; a wake-up costs more than most checks.
+ * Throws `UsageError` for what is no clock or no time.
  */
 export function untilBeat(clock: Clock, interval: Millis): Millis {
+  if (typeof clock?.monotonic !== 'function') throw wrongArgument('untilBeat: clock', 'a clock', clock);
   const grid = interval % beat === 0 ? beat : interval;
   const now = clock.monotonic();
   return millis(Math.ceil(Math.round((now + interval) / grid) * grid - now));

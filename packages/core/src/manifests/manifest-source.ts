@@ -1,4 +1,5 @@
 import { watch } from 'node:fs/promises';
+import { objectArgument, requireMethods, requireText } from '../base/argument.ts';
 import { isEqual } from '../base/equal.ts';
 import { ConfigError, messageOf } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
@@ -30,7 +31,12 @@ type Objects = ReadonlyMap<string, ManifestObject>;
 export class ManifestSource implements ClusterStateSource {
   readonly #options: ManifestSourceOptions;
 
+  /** Throws `UsageError` without a folder, a clock or a logger. */
   constructor(options: ManifestSourceOptions) {
+    const { folder, clock, log } = objectArgument('ManifestSource: options', options);
+    requireText('ManifestSource: options.folder', folder);
+    requireMethods('ManifestSource: options.clock', clock, ['monotonic', 'sleep']);
+    requireMethods('ManifestSource: options.log', log, ['error', 'warn', 'info']);
     this.#options = options;
   }
 
@@ -77,7 +83,7 @@ async function scan(folder: ManifestFolder, report: ManifestReport): Promise<Obj
 }
 
 function replaceAll<K extends ClusterEvent['resource']>(resource: K, objects: Objects): ClusterEvent {
-  const items = [...objects.values()].filter((object) => object.resource === resource).map((object) => object.record);
+  const items = [...objects.values()].filter((object) => object.resource === resource).map((object) => object.item);
   return { kind: 'replace', resource, items } as ClusterEvent; // filtered by the same resource
 }
 
@@ -86,9 +92,8 @@ function difference(before: Objects, after: Objects): readonly ClusterEvent[] {
   for (const [key, { name, resource }] of before) {
     if (!after.has(key)) events.push({ kind: 'delete', resource, name });
   }
-  for (const [key, { record, resource }] of after) {
-    if (!isEqual(before.get(key)?.record, record))
-      events.push({ kind: 'upsert', resource, item: record } as ClusterEvent); // one object's own parts
+  for (const [key, { item, resource }] of after) {
+    if (!isEqual(before.get(key)?.item, item)) events.push({ kind: 'upsert', resource, item } as ClusterEvent); // one object's own parts
   }
   return events;
 }

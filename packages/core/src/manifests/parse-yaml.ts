@@ -1,3 +1,4 @@
+import { objectArgument, requireText } from '../base/argument.ts';
 import { messageOf } from '../base/errors.ts';
 import {
   isMap,
@@ -39,8 +40,10 @@ export interface YamlOptions {
   readonly duplicateKeys?: 'keep' | 'refuse';
 }
 
-/** Parses all documents of a text. Never throws; returns syntax errors with their places. */
-export function parseYaml(text: string, { duplicateKeys = 'refuse' }: YamlOptions = {}): readonly YamlDocument[] {
+/** Parses all documents of a text and returns syntax errors with their places. Throws `UsageError` for what is no text. */
+export function parseYaml(text: string, options: YamlOptions = {}): readonly YamlDocument[] {
+  requireText('parseYaml: text', text);
+  const { duplicateKeys = 'refuse' } = objectArgument('parseYaml: options', options);
   const lines = new LineCounter();
   const parsed = parseAllDocuments(text, { lineCounter: lines, prettyErrors: false });
   const documents: readonly Document[] = 'empty' in parsed ? [] : parsed;

@@ -70,7 +70,7 @@ addressType: IPv4
 ports: [{ port: 8080 }]
 endpoints: null
 `).objects;
-    expect(slice?.record).toMatchObject({
+    expect(slice?.item).toMatchObject({
       service: 'default/cart',
       ports: [{ name: '', protocol: 'TCP', port: 8080 }],
       endpoints: [],
@@ -196,6 +196,7 @@ describe('what is wrong', () => {
       5,
       'endpoints[1] cannot be used',
     ],
+    ['a port that is null', slice('addressType: IPv4\nports: [null]\n'), 5, 9, 'ports[0] must be an object, not null'],
     ['no kind', 'apiVersion: v1\n', 1, 1, 'kind is required'],
     ['no apiVersion', 'kind: Service\n', 1, 1, 'Service: apiVersion is required'],
     ['a list', '- a\n- b\n', 1, 1, 'expected a Kubernetes object'],

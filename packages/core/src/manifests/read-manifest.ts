@@ -1,15 +1,17 @@
+import { requireText } from '../base/argument.ts';
 import { newProjectionContext, projections, type RawObjects } from '../kubernetes/to-records.ts';
 import type { Records, ResourceKind } from '../model/state/cluster-event.ts';
-import { checkFields, type FieldFault, type FieldPath, printPath } from './check-fields.ts';
+import { checkFields, type FieldFault, type FieldPath, isObject, printPath } from './check-fields.ts';
 import { parseYaml, type YamlDocument } from './parse-yaml.ts';
 
-/** One record and its place. Lines count from 1. */
+/** One record and its place, as an event that `ClusterState.apply` takes. Lines count from 1. */
 export type ManifestObject = {
   [K in ResourceKind]: {
+    readonly kind: 'upsert';
     readonly resource: K;
     /** The record's key. */
     readonly name: string;
-    readonly record: Records[K];
+    readonly item: Records[K];
     readonly line: number;
   };
 }[ResourceKind];
@@ -47,9 +49,11 @@ const apiVersions: Readonly<Record<ResourceKind, RegExp>> = {
 /**
  * Reads YAML (any number of documents) or JSON: Services, EndpointSlices, Nodes, ServiceCIDRs, and lists
  * of them (`List`, `ServiceList` ...). Defaults are those of the API server: namespace `default`, an
- * unnamed slice port is named ''. Other kinds are noted and omitted. Pure.
+ * unnamed slice port is named ''. Other kinds are noted and omitted. Pure. Throws
+ * `UsageError` for what is no text; all faults inside of the text are in the result.
  */
 export function readManifest(text: string): Manifest {
+  requireText('readManifest: text', text);
   const reading = new Reading();
   for (const document of parseYaml(text)) reading.document(document);
   return reading;
@@ -115,8 +119,9 @@ class Reading implements Manifest {
     const known = this.#lines.get(label);
     if (known !== undefined) return this.#fault(place, [], `${label} is already defined in line ${known}`);
     this.#lines.set(label, line);
-    // `resource` and `record` come from the same K, which TypeScript cannot follow into the union.
-    this.objects.push({ resource, name: projected.name, record: projected.record, line } as unknown as ManifestObject);
+    const { name, record: item } = projected;
+    // `resource` and `item` come from the same K, which TypeScript cannot follow into the union.
+    this.objects.push({ kind: 'upsert', resource, name, item, line } as unknown as ManifestObject);
   }
 
   #noteMissingAddress(label: string, line: number, record: Records[ResourceKind]): void {
@@ -159,7 +164,7 @@ function withDefaults(resource: ResourceKind, value: object): RawHead {
   const head = typeof metadata === 'object' && metadata !== null ? metadata : {};
   const named =
     resource === 'EndpointSlice' && Array.isArray(ports)
-      ? (ports as readonly object[]).map((port) => ({ ...port, name: (port as { name?: string }).name ?? '' }))
+      ? ports.map((port: unknown) => (isObject(port) ? { ...port, name: port['name'] ?? '' } : port))
       : ports;
   return {
     ...rest,

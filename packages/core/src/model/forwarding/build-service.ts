@@ -1,3 +1,4 @@
+import { objectArgument, requireList } from '../../base/argument.ts';
 import { sortInSteps, finish, type Steps } from '../../base/steps.ts';
 import { isEqual } from '../../base/equal.ts';
 import type { ClusterStateView, TableOptions } from './build-table-types.ts';
@@ -287,13 +288,15 @@ export function portKey({ name, protocol }: PortIdentity): string {
  * Returns every endpoint that the slices name for one Service port, sorted by address then port, each pair once.
  *
  * Slice ports are matched by name and protocol, slice by slice: one Service port may lead to different
- * numbers on different endpoints. `slices` are those of the table's family.
+ * numbers on different endpoints. `slices` are those of the table's family. Throws `UsageError` without slices or a port.
  */
 export function mergeEndpoints(
   slices: readonly EndpointSliceRecord[],
   servicePort: PortIdentity,
   here: NodeName,
 ): readonly Endpoint[] {
+  requireList('mergeEndpoints: slices', slices);
+  objectArgument('mergeEndpoints: servicePort', servicePort);
   return finish(mergeSources(new EndpointSources(slices).of(servicePort), here));
 }
 

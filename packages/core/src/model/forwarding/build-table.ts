@@ -1,5 +1,7 @@
+import { wrongArgument } from '../../base/argument.ts';
 import { isEqual } from '../../base/equal.ts';
 import { SortedMap } from '../../base/sorted-map.ts';
+import { checkTableInput } from './check-table-input.ts';
 import { type BuildContext, type BuiltService, buildContext, buildService } from './build-service.ts';
 import type { ClusterStateView, TableOptions } from './build-table-types.ts';
 import type {
@@ -30,6 +32,8 @@ const noPrepared: TableBuild['prepared'] = new Map();
  * did not change are the same objects, and if nothing changed the result is `previous` itself.
  * `previous` stays valid: tables never change, and successive ones share their parts. Use `'all'`
  * when options or the Node of this agent changed; without `previous` everything is built.
+ *
+ * Throws `UsageError` for arguments outside their types, such as a `previous` of the other family or a missing option.
  */
 export function buildTable(
   state: ClusterStateView,
@@ -37,6 +41,7 @@ export function buildTable(
   previous: ForwardingTable | undefined,
   options: TableOptions,
 ): ForwardingTable {
+  checkTableInput({ state, dirty, previous, options });
   return buildTableFrom({ state, dirty, previous, options, prepared: noPrepared });
 }
 
@@ -50,7 +55,7 @@ export interface TableBuild {
   readonly prepared: ReadonlyMap<ServiceKey, BuiltService>;
 }
 
-/** Like `buildTable`, with prepared Services. */
+/** Like `buildTable`, with prepared Services and without checks of its arguments. */
 export function buildTableFrom({ state, dirty, previous, options, prepared }: TableBuild): ForwardingTable {
   const context = buildContext(state, options);
   const work: Build = { context, build: (key) => prepared.get(key) ?? buildService(key, context) };
@@ -225,9 +230,12 @@ const noHealthChecks: SortedMap<ServiceKey, HealthCheck> = SortedMap.empty((chec
 /**
  * Returns the changes from `previous` (undefined: nothing applied yet) to `next`. Compares
  * services by identity. Tables made by `buildTable` share what did not change and are compared in
- * time proportional to the change, whether one build lies between them or many.
+ * time proportional to the change, whether one build lies between them or many. Throws `UsageError` for what is no table.
  */
 export function diffTables(previous: ForwardingTable | undefined, next: ForwardingTable): TableDelta {
+  for (const table of [previous ?? next, next]) {
+    if (typeof table?.services?.get !== 'function') throw wrongArgument('diffTables', 'given forwarding tables', table);
+  }
   const { upserted, removed } = sorted(next.services).changesSince(sorted(previous?.services));
   return {
     upserted,
@@ -264,12 +272,14 @@ function haveEqualHealthPorts(previous: ForwardingTable, next: ForwardingTable):
   );
 }
 
-/** Returns the services of a table as a `SortedMap`; copies those of a table that `buildTable` did not build. */
+/** Returns the services of a table as a `SortedMap`; copies those of a table that `buildTable` did not build. Throws `UsageError` for what is no Map. */
 export function sorted(
   services: ForwardingTable['services'] | undefined,
 ): SortedMap<ServicePortKey, ServiceForwarding> {
   if (services === undefined) return noServices;
-  return services instanceof SortedMap ? services : noServices.with(services.values(), []);
+  if (services instanceof SortedMap) return services;
+  if (typeof services?.get !== 'function') throw wrongArgument('sorted: services', 'a Map', services);
+  return noServices.with(services.values(), []);
 }
 
 /** The same for health checks. */

@@ -1,3 +1,4 @@
+import { objectArgument } from '../../base/argument.ts';
 import type { DataplaneTraits } from './dataplane-traits.ts';
 import type { Flow } from './explain-types.ts';
 import type { ForwardingTable, Frontend, SourceClass } from './forwarding-table.ts';
@@ -5,14 +6,17 @@ import type { ForwardingTable, Frontend, SourceClass } from './forwarding-table.
 /**
  * Whether a socket of this node connects to the endpoint itself, so that no packet names the frontend and nothing is
  * masqueraded. With translated sockets this is all traffic of this node except SCTP and frontends with source ranges. A
- * socket has no address before it is connected, so rules carry those.
+ * socket has no address before it is connected, so rules carry those. Throws `UsageError` for an argument that is no object.
  */
 export function isSentBySocket(flow: Flow, frontend: Frontend, traits: DataplaneTraits): boolean {
+  objectArgument('isSentBySocket: frontend', frontend);
   return frontend.allowedSources === 'any' && isServedBySocket(flow, traits);
 }
 
 /** The same where no frontend matches: connecting the socket fails. */
-export function isServedBySocket(flow: Flow, { translation }: DataplaneTraits): boolean {
+export function isServedBySocket(flow: Flow, traits: DataplaneTraits): boolean {
+  objectArgument('isServedBySocket: flow', flow);
+  const { translation } = objectArgument('isServedBySocket: traits', traits);
   if (translation !== 'sockets' || flow.protocol === 'SCTP') return false;
   return flow.isSentHere ?? flow.from !== 'outside';
 }

@@ -14,11 +14,12 @@ import {
   verdictText,
 } from '../../testing/index.ts';
 import { parseIp } from '../ip/address.ts';
-import { explain, sourceClassOf } from './explain.ts';
+import { explain } from './explain.ts';
 import type { DataplaneTraits } from './dataplane-traits.ts';
 import type { Flow } from './explain-types.ts';
 import type { ForwardingTable } from './forwarding-table.ts';
 import { type ReasonCode, reasonCodes } from './reason-codes.ts';
+import { sourceClassOf } from './source-class.ts';
 
 const endpoints = [
   { ip: '10.244.1.5', node: 'n1' },

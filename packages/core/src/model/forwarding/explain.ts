@@ -1,6 +1,8 @@
 import { type IpAddress, ipFamilyOf } from '../ip/address.ts';
 import { cidrContains, loopbackAddress, loopbackOf } from '../ip/cidr.ts';
 import { assertNever } from '../../base/result.ts';
+import { checkFlow, checkTraits } from './check-flow.ts';
+import { checkTable } from './check-table-input.ts';
 import { describeSet } from './explain-endpoints.ts';
 import { isSentBySocket, socketClassOf } from './explain-socket.ts';
 import type { DataplaneTraits } from './dataplane-traits.ts';
@@ -22,8 +24,14 @@ import type { ReasonCode } from './reason-codes.ts';
  * Returns the verdict of a dataplane with these traits on the first packet of a connection, with reasons. Every backend
  * must produce the same verdict. Ordering of the reasons: which rule matched, source ranges, policy, endpoints,
  * source address. It scans the table: for tests, dumps and reports only.
+ *
+ * Throws `UsageError`, which names the field and its value, for a flow that no packet can have: an address that `parseIp` did
+ * not make, two families, port 0.
  */
 export function explain(table: ForwardingTable, flow: Flow, traits: DataplaneTraits): Explanation {
+  checkTable('explain: table', table);
+  checkFlow(flow);
+  checkTraits(traits);
   const match = findFrontend(table, flow);
   if (match === undefined) return explainNoService(table, flow, traits);
   const { service, frontend } = match;
@@ -87,36 +95,6 @@ function isSentToRefusal(flow: Flow, { frontend }: Match): boolean {
   const isExternal = frontend.kind === 'externalIP' || frontend.kind === 'loadBalancerIP';
   const isSent = flow.from === 'node' && !flow.destinationIsLocal;
   return isExternal && isSent && frontend.decisions.node.kind !== 'forward';
-}
-
-/**
- * Returns the source class of an address in the kernel. The pod detector has precedence, so the node's own address on the pod
- * bridge counts as a pod. Packets of the node itself have no `incomingInterface`; they are never a pod's if pods are detected
- * by interface.
- */
-export function sourceClassOf(
-  table: ForwardingTable,
-  source: IpAddress,
-  isNodeAddress: boolean,
-  incomingInterface?: string,
-): SourceClass {
-  if (isFromPod(table.podDetector, source, incomingInterface ?? '')) return 'pod';
-  return isNodeAddress ? 'node' : 'outside';
-}
-
-function isFromPod(detector: PodDetector, source: IpAddress, incomingInterface: string): boolean {
-  switch (detector.kind) {
-    case 'none':
-      return false;
-    case 'cidr':
-      return cidrContains(detector.cidr, source);
-    case 'interface':
-      return incomingInterface === detector.name;
-    case 'interfacePrefix':
-      return incomingInterface.startsWith(detector.prefix);
-    default:
-      return assertNever(detector);
-  }
 }
 
 interface Match {

@@ -1,3 +1,4 @@
+import { objectArgument, requireList } from '../../base/argument.ts';
 import { loopbackAddress } from '../ip/cidr.ts';
 import type { Port } from '../ip/port.ts';
 import type { ServicePortKey } from '../records/keys.ts';
@@ -17,9 +18,10 @@ export interface LoopbackNodePort {
  * Returns the NodePort of a Service port as the loopback proxy serves it, by the decision for senders outside: with
  * `externalTrafficPolicy: Local` only endpoints on this node are used (KEP-6032), unlike at the node's other addresses.
  * Undefined where there is no listener, so that the kernel refuses connections: no NodePort, another protocol than TCP, no
- * usable endpoint.
+ * usable endpoint. Throws `UsageError` for what is no `ServiceForwarding`.
  */
 export function loopbackNodePort(service: ServiceForwarding): LoopbackNodePort | undefined {
+  requireList('loopbackNodePort: service.frontends', objectArgument('loopbackNodePort: service', service)['frontends']);
   if (service.protocol !== 'TCP') return undefined;
   const frontend = service.frontends.find(({ kind }) => kind === 'nodePort');
   const decision = frontend?.decisions.outside;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { flow, outcome, service, slice, tableOf, tableOptions } from '../../testing/index.ts';
-import { sourceClassOf } from './explain.ts';
+import { sourceClassOf } from './source-class.ts';
 
 // Three Services that differ in their policies only, each with one local and one remote endpoint, and
 // every way to reach them from every place: the flow table of kube-proxy's masquerade tests.

@@ -1,5 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import type { Branded } from '../../base/brand.ts';
+import { shown, wrongArgument } from '../../base/argument.ts';
 import { ConfigError, UsageError } from '../../base/errors.ts';
 import { ipv4Text, ipv6Text } from './address-text.ts';
 
@@ -20,6 +21,7 @@ const mapped = /^::ffff:[^:]+:[^:]+$/;
 
 /** `text` as a canonical address, or undefined. IPv4-mapped IPv6 is rejected, as Kubernetes does. */
 export function tryParseIp(text: string): IpAddress | undefined {
+  if (typeof text !== 'string') return undefined;
   if (isIPv4(text)) return text as Ipv4;
   if (!isIPv6(text) || text.includes('%')) return undefined;
   const canonical = new URL(`http://[${text}]/`).hostname.slice(1, -1);
@@ -29,39 +31,63 @@ export function tryParseIp(text: string): IpAddress | undefined {
 /** Like `tryParseIp`, but throws `ConfigError`. */
 export function parseIp(text: string): IpAddress {
   const ip = tryParseIp(text);
-  if (ip === undefined) throw new ConfigError('ip.invalid', `not an IP address: ${JSON.stringify(text)}`);
+  if (ip === undefined) throw new ConfigError('ip.invalid', `not an IP address: ${shown(text)}`);
   return ip;
+}
+
+/** Throws `UsageError` unless `value` is canonical; `name` is that of the argument, for the message. */
+export function requireIp(name: string, value: unknown): void {
+  const ip = typeof value === 'string' ? tryParseIp(value) : undefined;
+  if (ip === undefined) throw wrongArgument(name, 'an IP address', value);
+  if (ip !== value) throw wrongArgument(name, `canonical (${ip}; parseIp returns it)`, value);
+}
+
+/** Throws `UsageError` unless `value` is `IPv4` or `IPv6`; `name` is that of the argument, for the message. */
+export function requireIpFamily(name: string, value: unknown): void {
+  if (value !== 'IPv4' && value !== 'IPv6') throw wrongArgument(name, 'IPv4 or IPv6', value);
 }
 
 /** `text` without leading zeros in the octets of its IPv4 addresses; other readers take such octets for octal or refuse them. */
 export function withoutLeadingZeros(text: string): string {
+  if (typeof text !== 'string') throw wrongArgument('withoutLeadingZeros: text', 'a text', text);
   return text.replaceAll(/\b\d+(?:\.\d+){3}\b/g, (address) => address.replaceAll(/\b0+(?=\d)/g, ''));
 }
 
-/** The family of a canonical address. */
+/** The family of an address that `parseIp` made; other texts are not checked. Throws `UsageError` for what is no text. */
 export function ipFamilyOf(ip: IpAddress): IpFamily {
+  if (typeof ip !== 'string') throw wrongArgument('ip', 'an IP address', ip);
   return ip.includes(':') ? 'IPv6' : 'IPv4';
 }
 
-/** The address in network byte order: 4 or 16 bytes. */
+/** The address in network byte order: 4 or 16 bytes. Throws `UsageError` for what is no IP address. */
 export function ipToBytes(ip: IpAddress): Uint8Array {
-  if (ipFamilyOf(ip) === 'IPv4') return Uint8Array.from(ip.split('.'), Number);
-  const [head = '', tail] = ip.split('::');
+  if (isIPv4(ip)) return Uint8Array.from(ip.split('.'), Number);
+  const fault = (): UsageError => wrongArgument('ip', 'an IP address', ip);
+  if (typeof ip !== 'string') throw fault();
+  const [head = '', tail, surplus] = ip.split('::');
   const left = head === '' ? [] : head.split(':');
   const right = tail === undefined || tail === '' ? [] : tail.split(':');
-  const groups = [...left, ...Array<string>(8 - left.length - right.length).fill('0'), ...right];
+  const gap = 8 - left.length - right.length;
+  if (surplus !== undefined || (tail === undefined ? gap !== 0 : gap < 1)) throw fault();
+  const groups = [...left, ...Array<string>(gap).fill('0'), ...right];
   const bytes = new Uint8Array(16);
   groups.forEach((group, index) => {
-    const value = Number.parseInt(group, 16);
+    const value = Number(`0x${group}`); // unlike parseInt, NaN where not all of it is hexadecimal
+    if (!(value <= 0xffff)) throw fault();
     bytes[index * 2] = value >> 8;
     bytes[index * 2 + 1] = value & 0xff;
   });
   return bytes;
 }
 
-/** 16 bytes of 4 or 16 in network byte order: IPv4 as ::ffff:a.b.c.d (RFC 4291, 2.5.5.2), IPv6 as it is, the same array. */
+/**
+ * 16 bytes of 4 or 16 in network byte order: IPv4 as ::ffff:a.b.c.d (RFC 4291, 2.5.5.2), IPv6 as it is, the same array.
+ * Throws `UsageError` for another number of bytes or type.
+ */
 export function mappedBytes(address: Uint8Array): Uint8Array {
+  if (!(address instanceof Uint8Array)) throw wrongArgument('mappedBytes: address', 'a Uint8Array', address);
   if (address.length === 16) return address;
+  if (address.length !== 4) throw new UsageError('ip.bytes', `an IP address has 4 or 16 bytes, not ${address.length}`);
   const mapped = new Uint8Array(16);
   mapped[10] = mapped[11] = 0xff;
   mapped.set(address, 12);
@@ -70,15 +96,16 @@ export function mappedBytes(address: Uint8Array): Uint8Array {
 
 /**
  * The address of 4 or 16 bytes in network byte order, the inverse of `ipToBytes`. An IPv4-mapped IPv6 address, which
- * no parser here accepts, comes out in its long form. Throws `UsageError` for another number of bytes.
+ * no parser here accepts, comes out in its long form. Throws `UsageError` for another number of bytes or type.
  */
 export function ipFromBytes(bytes: Uint8Array): IpAddress {
+  if (!(bytes instanceof Uint8Array)) throw wrongArgument('ipFromBytes: bytes', 'a Uint8Array', bytes);
   if (bytes.length === 4) return ipv4Text(bytes, 0) as Ipv4;
   if (bytes.length !== 16) throw new UsageError('ip.bytes', `an IP address has 4 or 16 bytes, not ${bytes.length}`);
   return ipv6Text(bytes, 0) as Ipv6;
 }
 
-/** Total order: IPv4 before IPv6, then by network-order bytes. */
+/** Total order of addresses that `parseIp` made: IPv4 before IPv6, then by network-order bytes. */
 export function compareIps(a: IpAddress, b: IpAddress): number {
   if (a === b) return 0;
   if (ipFamilyOf(a) === 'IPv4' && ipFamilyOf(b) === 'IPv4') return ipv4Number(a) - ipv4Number(b);

@@ -1,3 +1,5 @@
+import { shown } from '../../base/argument.ts';
+
 /** Bytes of the longest name of a network interface. */
 export const maxInterfaceNameLength = 15;
 
@@ -6,6 +8,7 @@ export const maxInterfaceNameLength = 15;
  * than the kernel: refuses names that need quoting in rule sets.
  */
 export function interfaceNameFault(name: string): string | undefined {
+  if (typeof name !== 'string') return `it is no text, but ${shown(name)}`;
   if (name === '') return 'it is empty';
   if (Buffer.byteLength(name) > maxInterfaceNameLength) return `it is longer than ${maxInterfaceNameLength} bytes`;
   if (name === '.' || name === '..') return 'no interface can be called so';

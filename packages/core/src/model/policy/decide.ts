@@ -1,3 +1,4 @@
+import { wrongArgument } from '../../base/argument.ts';
 import { assertNever } from '../../base/result.ts';
 import type { TableOptions } from '../forwarding/build-table-types.ts';
 import type {
@@ -8,7 +9,7 @@ import type {
   SourceClass,
   TopologyMode,
 } from '../forwarding/forwarding-table.ts';
-import { type IpAddress, type IpFamily, compareIps, ipFamilyOf } from '../ip/address.ts';
+import { type IpAddress, type IpFamily, compareIps, ipFamilyOf, requireIpFamily } from '../ip/address.ts';
 import { type Cidr, cidrContains, cidrFamilyOf, hostCidr, isEverything } from '../ip/cidr.ts';
 import type { NodeName } from '../records/keys.ts';
 import type { ServicePortRecord, ServiceRecord, TrafficPolicy } from '../records/service.ts';
@@ -87,13 +88,15 @@ export interface SelectionContext {
  * Ready endpoints first, narrowed by topology hints for `Cluster` only; if no endpoint is ready,
  * those still serving while terminating (KEP-1669), for which hints do not count. `Cluster` and
  * `Local` fall back independently. An empty result means "nothing usable", never "not computed".
- * Returns `all` itself when nothing is left out.
+ * Returns `all` itself when nothing is left out. Throws `UsageError` without a list or a context.
  */
 export function selectEndpoints(
   all: readonly Endpoint[],
   policy: TrafficPolicy,
   context: SelectionContext,
 ): readonly Endpoint[] {
+  if (!Array.isArray(all)) throw wrongArgument('selectEndpoints: all', 'a list', all);
+  if (context?.here === undefined) throw wrongArgument('selectEndpoints: context.here', 'a node', context?.here);
   const mode = policy === 'Cluster' ? topologyMode(all, context.here) : 'none';
   const candidates = policy === 'Local' ? keep(all, (endpoint) => endpoint.isLocal) : all;
   const ready = keep(candidates, (endpoint) => endpoint.ready && matchesTopology(endpoint, mode, context.here));
@@ -297,9 +300,13 @@ export interface SourceRangesInput {
  * family, or one that covers it.
  *
  * If a range contains this node's own address, the VIPs themselves are allowed too: where a VIP is
- * also an address of the node, the node's own requests to it carry the VIP as their source.
+ * also an address of the node, the node's own requests to it carry the VIP as their source. Throws `UsageError` for
+ * what is no CIDR or address.
  */
 export function allowedSources(input: SourceRangesInput): 'any' | readonly Cidr[] {
+  if (!Array.isArray(input?.ranges)) throw wrongArgument('allowedSources: input.ranges', 'a list', input?.ranges);
+  if (!Array.isArray(input.vips)) throw wrongArgument('allowedSources: input.vips', 'a list', input.vips);
+  requireIpFamily('allowedSources: input.ipFamily', input.ipFamily);
   const ranges = input.ranges.filter((range) => cidrFamilyOf(range) === input.ipFamily);
   if (ranges.length === 0 || ranges.some(isEverything)) return 'any';
   const { nodeIp } = input;

@@ -1,5 +1,7 @@
 import type { ClusterStateView } from '../forwarding/build-table-types.ts';
+import { wrongArgument } from '../../base/argument.ts';
 import { isEqual } from '../../base/equal.ts';
+import type { UsageError } from '../../base/errors.ts';
 import type { Cidr } from '../ip/cidr.ts';
 import type { EndpointSliceRecord } from '../records/endpoint-slice.ts';
 import { apiServerService, type NodeName, type ServiceKey, type SliceKey } from '../records/keys.ts';
@@ -29,8 +31,10 @@ export class ClusterState implements ClusterStateView {
   readonly #missing = new Set<ResourceKind>(resourceKinds);
   #allCidrs: readonly Cidr[] = [];
 
-  /** `nodeName` is the Node of this agent; changes of other Nodes never make anything dirty. */
+  /** `nodeName` is the Node of this agent; changes of other Nodes never make anything dirty. Throws `UsageError` without it. */
   constructor(options: { readonly nodeName: NodeName }) {
+    const name: unknown = options?.nodeName;
+    if (typeof name !== 'string') throw wrongArgument('ClusterState: options.nodeName', 'a text', name);
     this.#nodeName = options.nodeName;
   }
 
@@ -61,8 +65,13 @@ export class ClusterState implements ClusterStateView {
     return resourceKinds.filter((kind) => this.#missing.has(kind));
   }
 
-  /** Applies a batch in order. Costs time in proportion to its objects. */
+  /**
+   * Applies a batch in order and returns what must be rebuilt. Takes what sources yield and the objects of `readManifest`.
+   * Costs time in proportion to its objects. Throws `UsageError`, and applies nothing, if one of them is no event or its
+   * object no record.
+   */
   apply(batch: readonly ClusterEvent[]): Dirty {
+    checkBatch(batch);
     const marks: Marks = { services: new Set(), everything: false };
     for (const event of batch) this.#applyEvent(event, marks);
     // Which frontends of other Services would capture connections to the API server depends on it.
@@ -167,6 +176,71 @@ function applyTo<K extends string, T>(event: EventOf<T>, known: Iterable<K>, tar
   }
 }
 
+/** Fields that distinguish a record from other objects, such as those of the API; the key comes first. */
+const recordFields: Readonly<Record<ResourceKind, readonly [key: string, ...lists: readonly string[]]>> = {
+  Service: [
+    'key',
+    'clusterIps',
+    'ipFamilies',
+    'ports',
+    'externalIps',
+    'loadBalancerIngress',
+    'loadBalancerSourceRanges',
+  ],
+  EndpointSlice: ['key', 'ports', 'endpoints'],
+  Node: ['name', 'addresses', 'podCidrs'],
+  ServiceCIDR: ['name', 'cidrs'],
+};
+
+/**
+ * Throws `UsageError` unless `batch` is a list of events with records. Looks at the shape of each record, not at its
+ * addresses: readers and sources have validated them, and a large cluster has 100,000 endpoints.
+ */
+function checkBatch(batch: unknown): void {
+  if (!Array.isArray(batch)) throw wrongArgument('ClusterState.apply: batch', 'a list of events', batch);
+  for (const event of batch as readonly unknown[]) checkEvent(event);
+}
+
+function checkEvent(value: unknown): void {
+  if (!isObject(value)) throw wrongArgument('event', 'an object', value);
+  const { kind, resource, item, items, name } = value;
+  if (!isResource(resource)) throw wrongArgument('event.resource', resourceKinds.join(' or '), resource);
+  switch (kind) {
+    case 'upsert':
+      return checkRecord(resource, item);
+    case 'replace':
+      if (!Array.isArray(items)) throw wrongArgument('event.items', 'a list of records', items);
+      for (const one of items as readonly unknown[]) checkRecord(resource, one);
+      return;
+    case 'delete':
+      if (typeof name !== 'string') throw wrongArgument('event.name', 'the key of a record', name);
+      return;
+    default:
+      throw wrongArgument('event.kind', 'upsert, replace or delete', kind);
+  }
+}
+
+function isResource(value: unknown): value is ResourceKind {
+  return typeof value === 'string' && Object.hasOwn(recordFields, value);
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
+}
+
+function checkRecord(resource: ResourceKind, record: unknown): void {
+  if (!isObject(record)) throw wrongArgument(`a record of ${resource}`, 'an object', record);
+  const [key, ...lists] = recordFields[resource];
+  const wrong = (field: string, wanted: string): UsageError => {
+    const hint = 'readManifest and the projections make records of API objects';
+    return wrongArgument(`${field} of a record of ${resource}`, `${wanted} (${hint})`, record[field]);
+  };
+  if (typeof record[key] !== 'string') throw wrong(key, 'a text');
+  if (resource === 'EndpointSlice' && typeof record['service'] !== 'string')
+    throw wrong('service', 'the key of a Service');
+  for (const field of lists) if (!Array.isArray(record[field])) throw wrong(field, 'a list');
+}
+
 /** The services to rebuild. */
 export interface Dirty {
   /** Services whose object or slices changed. May name Services that do not exist (any more). */
@@ -193,8 +267,9 @@ export function mergeDirty(a: Dirty, b: Dirty): Dirty {
   return { services: new Set([...a.services, ...b.services]), everything: a.everything || b.everything };
 }
 
-/** The `dirty` argument of `buildTable`. */
+/** The `dirty` argument of `buildTable`. Throws `UsageError` for what is no result of `ClusterState.apply`. */
 export function dirtyServices(dirty: Dirty): 'all' | ReadonlySet<ServiceKey> {
+  if (!(dirty?.services instanceof Set)) throw wrongArgument('dirtyServices: dirty', 'a result of apply', dirty);
   return dirty.everything ? 'all' : dirty.services;
 }
 

@@ -1,0 +1,49 @@
+import { UsageError } from './errors.ts';
+
+/** Returns a value as short text for a message. Never throws. */
+export function shown(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 57)}...` : value);
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value === 'object' && value !== null) return 'an object';
+  return typeof value === 'function' ? 'a function' : String(value);
+}
+
+/** Returns the error for an argument of the wrong type or value; `wanted` completes "must be ...". */
+export function wrongArgument(name: string, wanted: string, value: unknown): UsageError {
+  return new UsageError('argument.invalid', `${name} must be ${wanted}, not ${shown(value)}`);
+}
+
+/** Returns `value` as an object with unknown fields. Throws `UsageError` for anything else, lists included. */
+export function objectArgument(name: string, value: unknown): Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw wrongArgument(name, 'an object', value);
+  return value as Readonly<Record<string, unknown>>; // any object may be read by key
+}
+
+/** Throws `UsageError` unless `value` is one of these. */
+export function requireOneOf(name: string, value: unknown, values: readonly unknown[]): void {
+  if (values.includes(value)) return;
+  throw wrongArgument(name, values.map((one) => (one === undefined ? 'undefined' : shown(one))).join(' or '), value);
+}
+
+/** Throws `UsageError` unless `value` is a list. */
+export function requireList(name: string, value: unknown): asserts value is readonly unknown[] {
+  if (!Array.isArray(value)) throw wrongArgument(name, 'a list', value);
+}
+
+/** Throws `UsageError` unless `value` is a text. */
+export function requireText(name: string, value: unknown): asserts value is string {
+  if (typeof value !== 'string') throw wrongArgument(name, 'a text', value);
+}
+
+/** Throws `UsageError` unless `value` is an object with these methods. */
+export function requireMethods(name: string, value: unknown, methods: readonly string[]): void {
+  const object = typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
+  const missing = methods.find((method) => typeof object[method] !== 'function');
+  if (missing !== undefined) throw wrongArgument(name, `an object with a method ${missing}`, value);
+}
+
+/** Throws `UsageError` unless `value` is a signal. */
+export function requireSignal(name: string, value: unknown): void {
+  if (!(value instanceof AbortSignal)) throw wrongArgument(name, 'an AbortSignal', value);
+}
