@@ -13,6 +13,7 @@ export interface Workspace {
   readonly layer: string;
   /** Names of nx targets. */
   readonly targets: readonly string[];
+  /** Names of dependencies and peer dependencies. */
   readonly dependencies: readonly string[];
   readonly devDependencies: readonly string[];
 }
@@ -21,6 +22,7 @@ interface Manifest {
   readonly name: string;
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly devDependencies?: Readonly<Record<string, string>>;
+  readonly peerDependencies?: Readonly<Record<string, string>>;
   readonly nx?: { readonly tags?: readonly string[]; readonly targets?: Readonly<Record<string, unknown>> };
 }
 
@@ -42,7 +44,7 @@ function readWorkspace(path: string, checkout: string): Workspace {
     name: manifest.name,
     layer,
     targets: Object.keys(manifest.nx?.targets ?? {}),
-    dependencies: Object.keys(manifest.dependencies ?? {}),
+    dependencies: Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies }),
     devDependencies: Object.keys(manifest.devDependencies ?? {}),
   };
 }

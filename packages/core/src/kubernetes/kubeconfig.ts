@@ -3,7 +3,7 @@ import { ConfigError } from '../base/errors.ts';
 import { parseYaml } from '../manifests/parse-yaml.ts';
 import type { Clock } from '../base/time.ts';
 import type { ApiServerConnection, Credentials } from './api-server-connection.ts';
-import type { GivenCredentials } from './credential-plugin.ts';
+import type { credentialPlugin, GivenCredentials } from './credential-plugin.ts';
 import { errorReason, readText, rereadCredentials, tokenFileCredentials } from './credentials.ts';
 
 /**
@@ -64,8 +64,8 @@ async function credentialSource(
   const { exec, 'auth-provider': authProvider } = user;
   if (exec === undefined && authProvider === undefined) return () => Promise.resolve({ authorization });
   if (!canRunPlugins) throw broken(path, 'its user needs a program to be run for credentials');
-  const { credentialPlugin } = await import('./credential-plugin.ts');
-  const plugin = credentialPlugin({ exec, authProvider });
+  const newPlugin = await loadCredentialPlugin(path);
+  const plugin = newPlugin({ exec, authProvider });
   return async () => {
     try {
       const given = await plugin();
@@ -74,6 +74,18 @@ async function credentialSource(
       throw broken(path, errorReason(cause), cause);
     }
   };
+}
+
+/** Only plug-ins need the Kubernetes client library, so it is an optional peer dependency of this package. */
+async function loadCredentialPlugin(path: string): Promise<typeof credentialPlugin> {
+  try {
+    return (await import('./credential-plugin.ts')).credentialPlugin;
+  } catch (cause) {
+    const library = '@kubernetes/client-node';
+    const isMissing = cause instanceof Error && 'code' in cause && cause.code === 'ERR_MODULE_NOT_FOUND';
+    if (!isMissing || !cause.message.includes(library)) throw cause;
+    throw broken(path, `its user has an exec plug-in or an auth provider; run: npm install ${library}`, cause);
+  }
 }
 
 /** Fields of one object in the file. Null and empty texts are left out. */

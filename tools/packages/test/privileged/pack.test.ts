@@ -26,7 +26,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 /** Files beside the compiled code that a package carries, and why it would not work without. */
 const extras: Readonly<Record<string, readonly RegExp[]>> = {
   'packages/scenarios': [/^scenarios\/[a-z0-9-]+\.yaml$/],
-  'packages/backend-ebpf': [/^build\/(socket|wire|pick)\.bpf\.o$/],
+  'packages/backend-ebpf': [/^build\/(socket|wire|pick)\.bpf\.o$/, /^bpf\/LICENSE$/],
   'packages/native': [/^build\/switchyard_\w+\.node$/, /^CMakeLists\.txt$/, /^(cpp|cmake)\/[\w.]+$/],
   'apps/conformance': [/^bin\/switchyard-conformance$/],
 };
