@@ -291,6 +291,21 @@ test('from another folder, through a symlink, the checkout is found and the fold
   assert.ok(existsSync(join(box.checkout, 'node_modules')) && !existsSync(join(elsewhere, 'node_modules')));
 });
 
+test('pack sets the checkout up and hands its arguments to the packer, in the folder of the caller', () => {
+  using box = new Sandbox();
+  box.standIn('node', 'pwd');
+  const elsewhere = join(box.folder, 'project');
+  mkdirSync(elsewhere);
+  const { code, stdout, stderr, calls } = box.dev(['pack', 'a b', '--package', 'core'], elsewhere);
+  assert.deepEqual([code, stdout], [0, `${elsewhere}\n`], stderr);
+  assert.equal(
+    calls.at(-1),
+    `node --conditions=@switchyard/source ${box.checkout}/tools/packages/run.ts a b --package core`,
+  );
+  assert.ok(calls.includes('npm ci --no-progress --loglevel=error'), calls.join());
+  assert.match(box.dev(['help']).stdout, /^ {2}pack {4}/m);
+});
+
 test('the Node that npm ci brings is used, also where npm makes no link for it', () => {
   using box = new Sandbox();
   const arch = process.arch === 'arm64' ? 'arm64' : 'x64';
