@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'vitest';
+import { parseAllDocuments } from 'yaml';
 import { root, workspaces } from '../workspace.ts';
 import { linkFaults, nameFaults, pathFaults } from './faults.ts';
-import { anchorsOf, linksOf, parsePage } from './markdown.ts';
+import { anchorsOf, codeBlocksOf, linksOf, markdownPages, type MarkdownPage, parsePage } from './markdown.ts';
 
 const known = ['config', 'flags', 'metrics']
   .map((name) => readFileSync(join(root, `docs/reference/${name}.md`), 'utf8'))
@@ -41,6 +42,67 @@ test('every block of code that the page about backends shows stands in its examp
     blocks.filter((block) => !code.some((text) => text.includes(block))),
     [],
   );
+});
+
+/** Blocks of YAML and JSON that do not parse. A deliberate part of a document has `fragment` after its language. */
+function dataFaults(pages: readonly MarkdownPage[]): readonly string[] {
+  return pages.flatMap((page) =>
+    codeBlocksOf(page)
+      .filter(({ info }) => /^(yaml|json)$/.test(info))
+      .flatMap(({ info, text, line }) => {
+        const fault = info === 'yaml' ? yamlFault(text) : jsonFault(text);
+        return fault === undefined ? [] : [`${page.path}:${line}: ${fault}`];
+      }),
+  );
+}
+
+function yamlFault(text: string): string | undefined {
+  return [...parseAllDocuments(text)].flatMap(({ errors }) => errors)[0]?.message.split('\n')[0];
+}
+
+function jsonFault(text: string): string | undefined {
+  try {
+    JSON.parse(text);
+    return undefined;
+  } catch (error) {
+    return String(error);
+  }
+}
+
+test('every block of YAML or JSON parses', () => {
+  const pages = markdownPages();
+  assert.ok(pages.flatMap(codeBlocksOf).some(({ info }) => info === 'yaml'));
+  assert.deepEqual(dataFaults(pages), []);
+});
+
+test('a block of YAML or JSON that does not parse is found; a fragment is left out', () => {
+  const blocks = [
+    '```yaml',
+    'a: [1',
+    '```',
+    '',
+    '```yaml fragment',
+    'a: [1',
+    '```',
+    '',
+    '  ```json',
+    '{"a": 1,}',
+    '  ```',
+  ];
+  const faults = dataFaults([parsePage('docs/x.md', [...blocks, '```json', '{"a": 1}', '```'].join('\n'))]);
+  assert.equal(faults.length, 2);
+  assert.match(faults[0] ?? '', /^docs\/x\.md:1: Flow sequence/);
+  assert.match(faults[1] ?? '', /^docs\/x\.md:9: SyntaxError/);
+});
+
+test('every block of code has a language that GitHub and the site know, or none', () => {
+  const languages = /^(sh|ts|yaml|json|nft|mermaid)?( |$)/;
+  const faults = markdownPages().flatMap((page) =>
+    codeBlocksOf(page)
+      .filter(({ info }) => !languages.test(info))
+      .map(({ info, line }) => `${page.path}:${line}: ${info}`),
+  );
+  assert.deepEqual(faults, []);
 });
 
 test('the picture of packages has an arrow, or several, for each dependency, and no other arrow', () => {

@@ -45,15 +45,38 @@ export function codeWords({ prose }: MarkdownPage): readonly string[] {
   return [...prose.matchAll(/`([^`\n]+)`/g)].map(([, word = '']) => word);
 }
 
+/** A fenced block of code. */
+export interface CodeBlock {
+  /** The language, perhaps with more words. */
+  readonly info: string;
+  readonly text: string;
+  /** Line of the fence, from 1. */
+  readonly line: number;
+}
+
+/** Fenced blocks, also those in lists. */
+export function codeBlocksOf({ text }: MarkdownPage): readonly CodeBlock[] {
+  return [...text.matchAll(/^ *```(.*)\n((?:.*\n)*?) *```$/gm)].map((match) => ({
+    info: match[1]?.trim() ?? '',
+    text: match[2] ?? '',
+    line: text.slice(0, match.index).split('\n').length,
+  }));
+}
+
+/** Text of a heading as GitHub makes an anchor of it, without the number of a repeated one. */
+export function anchorOf(heading: string): string {
+  return heading
+    .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}_ -]/gu, '')
+    .replaceAll(' ', '-');
+}
+
 /** Names of the headings, as GitHub makes anchors of them; a repeated one gets a number. */
 export function anchorsOf({ prose }: MarkdownPage): ReadonlySet<string> {
   const seen = new Map<string, number>();
   const anchors = [...prose.matchAll(/^#{1,6} +(.*?) *$/gm)].map(([, heading = '']) => {
-    const name = heading
-      .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
-      .toLowerCase()
-      .replaceAll(/[^\p{L}\p{N}_ -]/gu, '')
-      .replaceAll(' ', '-');
+    const name = anchorOf(heading);
     const count = seen.get(name) ?? 0;
     seen.set(name, count + 1);
     return count === 0 ? name : `${name}-${count}`;
