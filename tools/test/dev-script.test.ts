@@ -306,6 +306,31 @@ test('pack sets the checkout up and hands its arguments to the packer, in the fo
   assert.match(box.dev(['help']).stdout, /^ {2}pack {4}/m);
 });
 
+test('docs needs npm packages only; it builds the site, or serves it', () => {
+  using box = new Sandbox();
+  box.needs(...missing);
+  box.standIn('vitepress', '');
+  const site = join(box.checkout, 'tools/site');
+  for (const [args, call] of [
+    [['--base', '/a b/'], `build ${site} --base /a b/`],
+    [['serve', '--port', '1'], `dev ${site} --port 1`],
+  ] as const) {
+    const { code, stderr, calls } = box.dev(['docs', ...args]);
+    assert.equal(code, 0, stderr);
+    assert.deepEqual(
+      calls.filter((one) => !one.startsWith('npm ci')),
+      [`vitepress ${call}`],
+    );
+  }
+});
+
+test('docs refuses another word before it installs anything', () => {
+  using box = new Sandbox();
+  const { code, stderr, calls } = box.dev(['docs', 'sevre']);
+  assert.deepEqual([code, calls], [1, []]);
+  assert.match(stderr, /^dev: docs knows only 'serve', not 'sevre'; run: /);
+});
+
 test('the Node that npm ci brings is used, also where npm makes no link for it', () => {
   using box = new Sandbox();
   const arch = process.arch === 'arm64' ? 'arm64' : 'x64';

@@ -29,6 +29,7 @@ const checks: readonly Suite[] = [
   { name: 'unused', command: ['npm', 'run', '--silent', 'lint:unused'] },
   { name: 'house-rules', command: ['tsx', 'tools/lint/run.ts'] },
   { name: 'lockfile', command: ['npm', 'run', '--silent', 'lockcheck'] },
+  { name: 'site', command: ['vitepress', 'build', 'tools/site'] },
 ];
 
 /** Packages with the longest tests, longest first: a long run must not start last. */
