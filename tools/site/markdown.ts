@@ -32,6 +32,10 @@ function likeGitHub(md: MarkdownRenderer): void {
       if (isLong) token.attrJoin('class', 'long');
     }
   });
+  // Indented blocks get the frame of fenced ones, which scrolls.
+  md.core.ruler.push('indented-code', ({ tokens }) => {
+    for (const token of tokens.filter(({ type }) => type === 'code_block')) token.type = 'fence';
+  });
   const fence = md.renderer.rules.fence;
   if (fence === undefined)
     throw new Error('cannot draw diagrams: VitePress has no renderer of code blocks; see tools/site/markdown.ts');

@@ -130,6 +130,7 @@ test(
       '',
       '```mermaid\nflowchart TD\n  one --> two\n```',
       '```nft\nadd # comment\n```',
+      'Text.\n\n    indented\n',
     ].join('\n');
     const md = await createMarkdownRenderer(root, markdown);
     const env = { path: join(root, 'docs/operate/x.md'), relativePath: 'operate/x.md', cleanUrls: false };
@@ -141,6 +142,7 @@ test(
     assert.match(html, /<td class="long">x+<\/td>\s*<td>short<\/td>/);
     assert.match(html, /<div class="diagram" v-html="[^"]*svg/);
     assert.match(html, /style="--shiki/);
+    assert.match(html, /<div class="language-[^>]*>(?:(?!<div)[^])*indented/);
     const plain = searchText(text, { ...env }, md);
     assert.ok(!plain.includes('--shiki') && plain.includes('add # comment'), plain);
     assert.equal(md.render(text, { ...env }), html);
