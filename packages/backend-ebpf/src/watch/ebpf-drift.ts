@@ -90,7 +90,7 @@ export class EbpfDrift {
       if (pause === undefined) continue;
       await clock.sleep(pause, signal);
       await this.#gate.free(signal);
-      pace.beginStint();
+      pace.beginTimeSlice();
     }
     return undefined;
   }

@@ -7,16 +7,16 @@ const maxShare = 0.02;
 const longestRound = 2500;
 /** Number of rounds whose cost is remembered. */
 const remembered = 8;
-/** Length of a stint in milliseconds: several parts in a row, because waking up costs as much as several of them. */
-const stint = 2;
-/** Pause between two stints, in which other work runs. Short, because a difference may show at the end of a round only. */
+/** Length of a time slice in milliseconds: several parts in a row, because waking up costs as much as several of them. */
+const timeSlice = 2;
+/** Pause between two time slices, in which other work runs. Short, because a difference may show at the end of a round only. */
 const pause: Millis = millis(3);
 
-/** Divides a round into stints with pauses, and sets the pause between rounds. */
+/** Divides a round into time slices with pauses, and sets the pause between rounds. */
 export class Pace {
   readonly #clock: Clock;
   #roundBegan = 0;
-  #stintBegan = 0;
+  #sliceBegan = 0;
   #spent = 0;
   /** Costs of the last rounds. */
   readonly #recent: number[] = [];
@@ -25,21 +25,21 @@ export class Pace {
     this.#clock = clock;
   }
 
-  /** A round begins, and its first stint. */
+  /** A round begins, and its first time slice. */
   begin(): void {
     this.#spent = 0;
-    this.beginStint();
-    this.#roundBegan = this.#stintBegan;
+    this.beginTimeSlice();
+    this.#roundBegan = this.#sliceBegan;
   }
 
-  beginStint(): void {
-    this.#stintBegan = this.#clock.monotonic();
+  beginTimeSlice(): void {
+    this.#sliceBegan = this.#clock.monotonic();
   }
 
   /** Pause after a part; undefined if the next can follow at once. */
   afterPart(): Millis | undefined {
-    const spent = this.#clock.monotonic() - this.#stintBegan;
-    if (spent < stint) return undefined;
+    const spent = this.#clock.monotonic() - this.#sliceBegan;
+    if (spent < timeSlice) return undefined;
     this.#spent += spent;
     return pause;
   }
@@ -47,8 +47,8 @@ export class Pace {
   /** Pause after a round. */
   afterRound(): Millis {
     const now = this.#clock.monotonic();
-    this.#spent += now - this.#stintBegan;
-    // On a busy machine a stint takes longer because other processes run, so the cheapest of some rounds is the best estimate.
+    this.#spent += now - this.#sliceBegan;
+    // On a busy machine a time slice takes longer because other processes run, so the cheapest of some rounds is the best estimate.
     this.#recent.push(this.#spent);
     if (this.#recent.length > remembered) this.#recent.shift();
     const cost = Math.min(...this.#recent);
