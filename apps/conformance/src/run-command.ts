@@ -16,7 +16,7 @@ export async function runCommand(config: RunConfig, onProgress: OnProgress, sign
   const { proxy } = config;
   if (proxy.kind === 'cluster') {
     const runs = await runOnCluster({ ...config, proxy }, onProgress, signal);
-    return { schema: 'switchyard-conformance/1', version, runs };
+    return { schema: 'switchyard-conformance/2', version, runs };
   }
   const programs = await programsOf(proxy);
   const { cell = 'dual', jobs } = config;
@@ -26,7 +26,7 @@ export async function runCommand(config: RunConfig, onProgress: OnProgress, sign
   });
   await removeDeadLabs(config.labName, onProgress);
   const reports = await runLabs({ ...config, runs, onProgress }, signal);
-  return { schema: 'switchyard-conformance/1', version, runs: reports };
+  return { schema: 'switchyard-conformance/2', version, runs: reports };
 }
 
 async function programsOf(proxy: Exclude<ProxyConfig, ClusterConfig>): Promise<readonly ProxyProgram[]> {

@@ -67,7 +67,7 @@ export function suiteStep(
 /** Adds the failures and counts of a report to the findings. Returns the counts. Rejects with `HostError` if the file is not such a report. */
 async function noteReport(file: string, { failures, notes }: Findings): Promise<string> {
   const { schema, runs } = JSON.parse(await readFile(file, 'utf8')) as ReportFile; // written by our own runner
-  if (schema !== 'switchyard-conformance/1') {
+  if (schema !== 'switchyard-conformance/2') {
     throw new HostError(
       'e2e.report',
       `${file} is no report of the conformance runner: its schema is ${String(schema)}`,

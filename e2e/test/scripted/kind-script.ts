@@ -63,7 +63,7 @@ export function conformanceReport(failing: readonly string[] = []): ReportFile {
   }));
   const proxy = { name: 'switchyard-nftables', dataplane: 'nftables', command: undefined } as const;
   const run = { target: 'cluster', proxy, cell: 'ipv4', kernel: '6', seed: 1, round: 1, startedAt: '' } as const;
-  return { schema: 'switchyard-conformance/1', version: '0', runs: [{ ...run, duration: millis(1), cases }] };
+  return { schema: 'switchyard-conformance/2', version: '0', runs: [{ ...run, duration: millis(1), cases }] };
 }
 
 /** Shell text that writes a text into the file that stands behind an option of the call. */

@@ -40,7 +40,7 @@ const harness: BackendHarness = {
 };
 
 describe('contract: a backend that writes a file …', () => {
-  const scenarios = allScenarios(jsonFileTraits).filter(({ altitudes }) => altitudes.run.includes('rendered'));
+  const scenarios = allScenarios(jsonFileTraits).filter(({ runs }) => runs.kinds.includes('rendering'));
 
   test.each(backendContract)('$promise', async ({ faults }) => {
     expect(scenarios.length).toBeGreaterThan(0);

@@ -2,7 +2,7 @@ import type { DataplaneBackend } from '@switchyard/core/engine';
 import type { DataplaneTraits, Flow, IpAddress, IpFamily, Random } from '@switchyard/core';
 import type { Observation } from './verdict.ts';
 
-/** A dataplane backend over a fake kernel, as the rendered altitude and the contract suite drive it. */
+/** A dataplane backend over a fake kernel, as `runOnBackend` and the contract suite drive it. */
 export interface BackendHarness {
   /** Name of the backend and of its golden files. */
   readonly name: string;

@@ -39,7 +39,7 @@ const podCidrs: Readonly<Record<IpFamily, (node: number) => string>> = {
   IPv6: (node) => `fd00:10:244:${node}::/64`,
 };
 
-/** All objects of a state, from which every altitude starts. */
+/** All objects of a state, from which every run starts. */
 export function clusterObjects(scenario: Scenario, state: ScenarioState): readonly ClusterObject[] {
   const services = [...state.services.values()];
   return [

@@ -11,7 +11,7 @@ export * from './cluster-objects.ts';
 export * from './run-on-table.ts';
 export * from './backend-harness.ts';
 export * from './run-on-backend.ts';
-export * from './compare-altitudes.ts';
+export * from './compare-runs.ts';
 export * from './backend-contract.ts';
 export { endpointStates, type EndpointState } from './matrix/endpoint-states.ts';
 export * from './matrix/matrix-rules.ts';

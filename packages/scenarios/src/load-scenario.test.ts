@@ -66,9 +66,9 @@ describe('loadScenario', () => {
       message: /^x\.yaml:7: steps\.0\.expect: either all endpoints have a port or none has/,
     },
     {
-      title: 'a limit to some altitudes without a reason',
-      change: ['why: w', 'why: w\naltitudes: { run: [table] }'],
-      message: /^x\.yaml:3: altitudes/,
+      title: 'a limit to some runs without a reason',
+      change: ['why: w', 'why: w\nruns: { only: [table] }'],
+      message: /^x\.yaml:3: runs/,
     },
     {
       title: 'a limit to some dataplanes without a reason',
@@ -140,24 +140,24 @@ test.each([
 
 test('a scenario of one dataplane runs nowhere with the other, and says why', () => {
   const text = good.replace('why: w', 'why: w\ndataplanes: { run: [nftables], because: b }');
-  expect(loadScenario('x', text, nftablesTraits)[0]?.altitudes).toEqual({
-    run: ['table', 'rendered', 'lab'],
+  expect(loadScenario('x', text, nftablesTraits)[0]?.runs).toEqual({
+    kinds: ['table', 'rendering', 'packets'],
     because: undefined,
   });
-  expect(loadScenario('x', text, iptablesTraits)[0]?.altitudes).toEqual({ run: [], because: 'not for iptables: b' });
+  expect(loadScenario('x', text, iptablesTraits)[0]?.runs).toEqual({ kinds: [], because: 'not for iptables: b' });
 });
 
-test('a scenario that is limited to some altitudes with one dataplane only runs everywhere with the other', () => {
-  const limit = 'altitudes: { run: [lab], dataplanes: [nftables], because: b }';
+test('a scenario that is limited to some runs with one dataplane only runs everywhere with the other', () => {
+  const limit = 'runs: { only: [packets], dataplanes: [nftables], because: b }';
   const text = good.replace('why: w', `why: w\n${limit}`);
-  expect(loadScenario('x', text, nftablesTraits)[0]?.altitudes).toEqual({ run: ['lab'], because: 'b' });
-  expect(loadScenario('x', text, iptablesTraits)[0]?.altitudes.because).toBeUndefined();
+  expect(loadScenario('x', text, nftablesTraits)[0]?.runs).toEqual({ kinds: ['packets'], because: 'b' });
+  expect(loadScenario('x', text, iptablesTraits)[0]?.runs.because).toBeUndefined();
 });
 
-test('a scenario that is limited to some altitudes says why', () => {
-  const [limited] = loadScenario('x', good.replace('why: w', 'why: w\naltitudes: { run: [table], because: b }'));
-  expect(limited?.altitudes).toEqual({ run: ['table'], because: 'b' });
-  expect(loadScenario('x', good)[0]?.altitudes).toEqual({ run: ['table', 'rendered', 'lab'], because: undefined });
+test('a scenario that is limited to some runs says why', () => {
+  const [limited] = loadScenario('x', good.replace('why: w', 'why: w\nruns: { only: [table], because: b }'));
+  expect(limited?.runs).toEqual({ kinds: ['table'], because: 'b' });
+  expect(loadScenario('x', good)[0]?.runs).toEqual({ kinds: ['table', 'rendering', 'packets'], because: undefined });
 });
 
 test.each([

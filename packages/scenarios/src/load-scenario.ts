@@ -15,10 +15,10 @@ import * as v from 'valibot';
 import { type Document, isNode, LineCounter, parseDocument } from 'yaml';
 import { ipv6TwinOf, ipv6TwinOfCidr, otherFamilyOf } from './other-family.ts';
 import {
-  altitudes,
   type Expectation,
+  runKinds,
   type Scenario,
-  type ScenarioAltitudes,
+  type ScenarioRuns,
   type ScenarioDetection,
   type ScenarioEndpoint,
   type ScenarioFlow,
@@ -77,12 +77,12 @@ function lineOfPath(document: Document, lineCounter: LineCounter, path: readonly
   return 1;
 }
 
-function altitudesOf({ dataplanes, altitudes: limit }: ScenarioFile, dataplane: DataplaneTraits): ScenarioAltitudes {
+function runsOf({ dataplanes, runs: limit }: ScenarioFile, dataplane: DataplaneTraits): ScenarioRuns {
   if (dataplanes !== undefined && !dataplanes.run.includes(nameInFiles(dataplane))) {
-    return { run: [], because: `not for ${dataplane.name}: ${dataplanes.because}` };
+    return { kinds: [], because: `not for ${dataplane.name}: ${dataplanes.because}` };
   }
   const isLimited = limit?.dataplanes.includes(nameInFiles(dataplane)) === true;
-  return isLimited ? { run: limit.run, because: limit.because } : { run: altitudes, because: undefined };
+  return isLimited ? { kinds: limit.only, because: limit.because } : { kinds: runKinds, because: undefined };
 }
 
 function detectionOf({ detectsPods, detectLocal }: FileAgent): ScenarioDetection {
@@ -127,7 +127,7 @@ class Reader {
       ipFamily: this.#ipFamily,
       isDualStack: file.dualStack,
       dataplane: this.#dataplane,
-      altitudes: altitudesOf(file, this.#dataplane),
+      runs: runsOf(file, this.#dataplane),
       agent: {
         detectLocal: detectionOf(given.agent),
         masqueradeAll: given.agent.masqueradeAll,

@@ -9,7 +9,7 @@ import { coreFlow } from './scenario-flow.ts';
 import { firstState, nextState } from './scenario-state.ts';
 import { ScenarioTables, type TablesByFamily } from './scenario-tables.ts';
 import {
-  type AltitudeResult,
+  type RunResult,
   changeText,
   expectationText,
   keptExpectation,
@@ -20,7 +20,7 @@ import {
   type StepResult,
 } from './verdict.ts';
 
-/** Options of a run at altitude 2. */
+/** Options of `runOnBackend`. */
 export interface RunOnBackendOptions {
   /** Share of valid transactions that fail; default 0. Needs `random`. */
   readonly failureRate?: number;
@@ -35,7 +35,7 @@ export interface ChangeWrites {
 }
 
 /** Result of a scenario on a backend's kernel. */
-export interface BackendResult extends AltitudeResult {
+export interface BackendResult extends RunResult {
   /** Element writes of the first state (`start`) and of each step that changes something, with the step's text. */
   readonly writes: readonly ChangeWrites[];
   /** The backend's own text of the kernel after each of these, families joined. */
@@ -43,7 +43,7 @@ export interface BackendResult extends AltitudeResult {
 }
 
 /**
- * Altitude 2: applies the table of each state to a backend over its fake kernel, until it is applied, and asks
+ * Runs a scenario on the rendering: applies the table of each state to a backend over its fake kernel, until it is applied, and asks
  * the kernel what it would do with every flow. Health checks are not rendered; their results are the table's.
  */
 export async function runOnBackend(
@@ -75,7 +75,7 @@ export async function runOnBackend(
       steps.push(restartResult(step.line, await run.apply(changeText(step), tables, signal)));
     }
   }
-  return { altitude: 'rendered', steps, skipped: [], writes: run.writes, dumps: run.dumps };
+  return { run: 'rendering', steps, skipped: [], writes: run.writes, dumps: run.dumps };
 }
 
 /** Returns what a kernel would do with one flow of a scenario. */

@@ -3,14 +3,14 @@ import { allScenarios } from './all-scenarios.ts';
 import { dataplanes } from './dataplanes.ts';
 import { runOnTable } from './run-on-table.ts';
 
-describe.each(dataplanes)('altitude 1: the table does what every scenario says ($name)', (dataplane) => {
+describe.each(dataplanes)('the table does what every scenario says ($name)', (dataplane) => {
   test.for(
     allScenarios(dataplane).map((scenario) => ({
       title: `${scenario.id} ${scenario.ipFamily}: ${scenario.name}`,
       scenario,
     })),
   )('$title', ({ scenario }, { skip }) => {
-    skip(!scenario.altitudes.run.includes('table'), scenario.altitudes.because);
+    skip(!scenario.runs.kinds.includes('table'), scenario.runs.because);
     const { steps } = runOnTable(scenario);
     const wrong = steps.filter((step) => !step.isAsExpected);
     expect(wrong.map((step) => ({ ...step, where: `${scenario.id}.yaml:${step.line}` }))).toEqual([]);

@@ -4,7 +4,7 @@ import { coreFlow } from './scenario-flow.ts';
 import { firstState, nextState } from './scenario-state.ts';
 import { ScenarioTables, type TablesByFamily } from './scenario-tables.ts';
 import {
-  type AltitudeResult,
+  type RunResult,
   expectationText,
   flowText,
   healthText,
@@ -13,8 +13,8 @@ import {
   type StepResult,
 } from './verdict.ts';
 
-/** Altitude 1: asks the oracle about every flow. Milliseconds; needs nothing. */
-export function runOnTable(scenario: Scenario): AltitudeResult {
+/** Runs a scenario on the table: asks the oracle about every flow. Milliseconds; needs nothing. */
+export function runOnTable(scenario: Scenario): RunResult {
   const all = new ScenarioTables(scenario);
   let state = firstState(scenario);
   let tables = all.update(state);
@@ -26,7 +26,7 @@ export function runOnTable(scenario: Scenario): AltitudeResult {
     if (step.kind === 'flow') steps.push(flowOnTable(scenario, tables, step));
     if (step.kind === 'healthCheck') steps.push(healthOnTable(tables, step));
   }
-  return { altitude: 'table', steps, skipped: [] };
+  return { run: 'table', steps, skipped: [] };
 }
 
 /** Returns the oracle's result for one flow. */

@@ -145,17 +145,20 @@ export type ScenarioStep =
   /** The agent is killed and started again; nothing may change. */
   | { readonly kind: 'restartAgent'; readonly line: number };
 
-/** Altitudes at which a scenario runs: pure table, rendered kernel objects with a tracer, real packets. */
-export type Altitude = 'table' | 'rendered' | 'lab';
+/**
+ * How a scenario is run: on the forwarding table, on the rendering of a backend (kernel objects in a fake kernel, with a packet
+ * tracer), with real packets.
+ */
+export type RunKind = 'table' | 'rendering' | 'packets';
 
-/** All altitudes, from the nearest to the policy to the nearest to the packet. */
-export const altitudes: readonly Altitude[] = ['table', 'rendered', 'lab'];
+/** All kinds, from the nearest to the policy to the nearest to the packet. */
+export const runKinds: readonly RunKind[] = ['table', 'rendering', 'packets'];
 
-/** Where a scenario can run, with its dataplane. */
-export interface ScenarioAltitudes {
-  /** Empty: nowhere, because the dataplane does not support what it checks. */
-  readonly run: readonly Altitude[];
-  /** Why it cannot run at the others; printed and counted as a skip there. Undefined: it runs everywhere. */
+/** Kinds of runs that a scenario allows, with its dataplane. */
+export interface ScenarioRuns {
+  /** Empty: none, because the dataplane does not support what it checks. */
+  readonly kinds: readonly RunKind[];
+  /** Why the other kinds are not possible; printed and counted as a skip there. Undefined: all kinds are. */
   readonly because: string | undefined;
 }
 
@@ -172,7 +175,7 @@ export interface Scenario {
   readonly isDualStack: boolean;
   /** Dataplane whose results are expected, where dataplanes differ. */
   readonly dataplane: DataplaneTraits;
-  readonly altitudes: ScenarioAltitudes;
+  readonly runs: ScenarioRuns;
   readonly agent: ScenarioAgent;
   /** Zone of the node under test. */
   readonly zone: string;

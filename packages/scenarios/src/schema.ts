@@ -133,10 +133,10 @@ export const scenarioSchema = v.strictObject({
   dataplanes: v.optional(
     v.strictObject({ run: v.pipe(v.array(dataplane), v.minLength(1)), because: v.pipe(v.string(), v.minLength(1)) }),
   ),
-  /** Left out: everywhere. `dataplanes`: the limit is theirs alone. */
-  altitudes: v.optional(
+  /** Left out: all kinds of runs. `dataplanes`: the limit is theirs alone. */
+  runs: v.optional(
     v.strictObject({
-      run: v.pipe(v.array(v.picklist(['table', 'rendered', 'lab'])), v.minLength(1)),
+      only: v.pipe(v.array(v.picklist(['table', 'rendering', 'packets'])), v.minLength(1)),
       dataplanes: v.optional(v.pipe(v.array(dataplane), v.minLength(1)), dataplane.options),
       because: v.pipe(v.string(), v.minLength(1)),
     }),

@@ -1,22 +1,22 @@
 import { addressAndPort, compareIps, type IpAddress } from '@switchyard/core';
-import type { Altitude, Expectation, ScenarioFlow, ScenarioHealthCheck, ScenarioStep } from './scenario.ts';
+import type { Expectation, RunKind, ScenarioFlow, ScenarioHealthCheck, ScenarioStep } from './scenario.ts';
 
-/** Result of one step at one altitude. `isAsExpected` is the verdict; the texts are for the report. */
+/** Result of one step in one run. `isAsExpected` is the verdict; the texts are for the report. */
 export interface StepResult {
   readonly line: number;
   readonly step: string;
   readonly expected: string;
   readonly observed: string;
   readonly isAsExpected: boolean;
-  /** Why the altitude says so: reasons of `explain`, the trace, or the probes. */
+  /** Why the run says so: reasons of `explain`, the trace, or the probes. */
   readonly because: readonly string[];
 }
 
-/** Result of a scenario at one altitude: one entry per step that checks something. */
-export interface AltitudeResult {
-  readonly altitude: Altitude;
+/** Result of one run of a scenario: one entry per step that checks something. */
+export interface RunResult {
+  readonly run: RunKind;
   readonly steps: readonly StepResult[];
-  /** Steps that the altitude cannot check; reports print and count them. */
+  /** Steps that the run cannot check; reports print and count them. */
   readonly skipped: readonly { readonly line: number; readonly because: string }[];
 }
 
@@ -25,7 +25,7 @@ export const restartText = 'restart of the agent';
 /** Expected result of a restart. */
 export const nothingChanges = 'nothing changes';
 
-/** Outcome of a flow at an altitude. Endpoints carry the port that was reached. */
+/** Outcome of a flow in a run. Endpoints carry the port that was reached. */
 export type Observation =
   | {
       readonly kind: 'forward';
@@ -34,7 +34,7 @@ export type Observation =
     }
   | { readonly kind: 'reject' | 'drop' | 'pass' };
 
-/** An expectation as text; the same text for the same outcome at every altitude. */
+/** An expectation as text; the same text for the same outcome in every run. */
 export function expectationText(expect: Expectation): string {
   return expect.kind === 'forward' ? forwardText(expect.to, expect.masquerade) : expect.kind;
 }

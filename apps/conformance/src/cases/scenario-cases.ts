@@ -28,7 +28,7 @@ export function scenarioCases({
     ],
     families: scenario.isDualStack ? 'dual' : scenario.ipFamily,
     needs: scenarioNeeds(scenario),
-    notFor: scenario.altitudes.run.includes('lab') ? undefined : scenario.altitudes.because,
+    notFor: scenario.runs.kinds.includes('packets') ? undefined : scenario.runs.because,
     scenario,
     batch: undefined,
   }));

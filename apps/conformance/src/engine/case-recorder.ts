@@ -2,7 +2,7 @@ import { flowText, runOnTable } from '@switchyard/scenarios';
 import type { TestEnvironment } from '../model/test-environment.ts';
 import { orMessage } from '../trace/or-message.ts';
 import type { CaseRecorder, FlowAt } from '../model/recorder.ts';
-import type { CheckResult, InconclusiveCheck, PathAltitude, RolloutTimeline } from '../model/report-file.ts';
+import type { CheckResult, InconclusiveCheck, PacketPath, RolloutTimeline } from '../model/report-file.ts';
 
 /** Number of failures per case that are traced through the kernel. Further ones look alike, and each trace takes time. */
 const mostTraced = 3;
@@ -13,7 +13,7 @@ export class Recording implements CaseRecorder {
   readonly #environment: TestEnvironment;
   readonly #signal: AbortSignal;
   readonly #onProgress: (text: string) => void;
-  readonly #checks: { readonly check: CheckResult; readonly path: Promise<readonly PathAltitude[]> }[] = [];
+  readonly #checks: { readonly check: CheckResult; readonly path: Promise<readonly PacketPath[]> }[] = [];
   readonly #rollouts: RolloutTimeline[] = [];
   readonly #inconclusive: InconclusiveCheck[] = [];
   #traced = 0;
@@ -57,17 +57,17 @@ export class Recording implements CaseRecorder {
     return Promise.all(this.#checks.map(async ({ check, path }) => ({ ...check, path: await path })));
   }
 
-  async #pathOf(at: FlowAt): Promise<readonly PathAltitude[]> {
+  async #pathOf(at: FlowAt): Promise<readonly PacketPath[]> {
     this.#traced += 1;
     const isTraced = this.#traced <= mostTraced;
     // A failed explanation or trace is a line: it must not lose the check.
     const table = await orMessage('the oracle fails', async () => onTable(at));
     const trace = (): Promise<readonly string[]> => this.#environment.trace(at.scenario, at.flow, this.#signal);
-    const lab = isTraced ? await orMessage('could not be followed', trace) : [notTraced];
+    const packets = isTraced ? await orMessage('could not be followed', trace) : [notTraced];
     this.#signal.throwIfAborted();
     return [
-      { altitude: 'table', lines: table },
-      { altitude: 'lab', lines: lab },
+      { run: 'table', lines: table },
+      { run: 'packets', lines: packets },
     ];
   }
 }

@@ -267,7 +267,7 @@ describe('runRound', () => {
     expect(results.filter((text) => text.includes('skipped: not run: a case failed before'))).toHaveLength(1);
   });
 
-  test('a failed flow has its path at both altitudes, taken before the cluster changes again', async () => {
+  test('a failed flow has its path by the table and of the packets, taken before the cluster changes again', async () => {
     const order: string[] = [];
     const environment = environmentWith(
       { kind: 'refused' },
@@ -289,7 +289,7 @@ describe('runRound', () => {
     const options = { lanes: [{ name: 'l', environment }], cases, run, random: () => 0, onProgress: () => undefined };
     const [result] = await runRound(options, signal);
     expect(order).toEqual(['put', 'trace', 'put']);
-    expect(result?.checks[0]?.path.map(({ altitude }) => altitude)).toEqual(['table', 'lab']);
+    expect(result?.checks[0]?.path.map(({ run }) => run)).toEqual(['table', 'packets']);
     expect(result?.checks[0]?.path[1]?.lines).toEqual(['a station']);
     expect(result?.checks[0]?.path[0]?.lines[0]).toMatch(/forward to 10\.244\.2\.5$/);
   });

@@ -47,7 +47,7 @@ export function isOnlyLooking({ steps }: Scenario): boolean {
 }
 
 /**
- * Altitude 3: real packets through a real proxy's kernel, one check for each step that looks. The environment has been reset to the
+ * The run with packets: real ones through a real proxy's kernel, one check for each step that looks. The environment has been reset to the
  * scenario's agent settings. Steps that only look run side by side; what changes the cluster waits for them.
  */
 export async function runScenario(scenario: Scenario, run: ScenarioRun, signal: AbortSignal): Promise<void> {
@@ -153,7 +153,7 @@ async function flowLook(
   if (seen.status === 'inconclusive') return { check: { ...about, because: seen.because }, flow };
   const expected = expectationText(flow.expect);
   const text = seen.status === 'observed' ? observationText(seen.observation, flow) : seen.text;
-  // A client at its endpoint, and at no other, is what every altitude means by the whole set.
+  // A client at its endpoint, and at no other, is what the other runs mean by the whole set.
   const isKept = flow.kept !== undefined && text === expectationText(narrowed);
   const observed = isKept ? expected : flow.kept === undefined ? text : `${text}, not kept at ${flow.kept}`;
   const because = [`${seen.attempts} attempts showed this${isKept ? `, all at ${flow.kept}` : ''}`];

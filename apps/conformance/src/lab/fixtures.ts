@@ -75,7 +75,7 @@ function hostPartOf(address: IpAddress): string {
   const node = (isV4 ? /^172\.18\.0\.(\d+)$/ : /^fd00:172:18::(\d+)$/).exec(address);
   if (node !== null) return `n-${node[1]}`;
   throw new UsageError(
-    'conformance.cast',
+    'conformance.fixture',
     `${address} cannot be an endpoint in the lab: it is in no pod or node network of the plan`,
   );
 }

@@ -29,7 +29,7 @@ export async function connectInLab(flow: ScenarioFlow, hosts: LabHosts, signal: 
   };
   const askingSocket = async (isUnconnected: boolean): Promise<AskingSocket> => {
     if (flow.protocol !== 'UDP') {
-      throw new UsageError('conformance.dial', 'only a UDP socket can send several requests');
+      throw new UsageError('conformance.protocol', 'only a UDP socket can send several requests');
     }
     const sourcePort = flow.sourcePort ?? freshPort(host);
     const socket = await prober.connectUdp({ protocol: 'udp', ...request, sourcePort, isUnconnected });
@@ -37,7 +37,7 @@ export async function connectInLab(flow: ScenarioFlow, hosts: LabHosts, signal: 
   };
   const needTcp = (what: string): void => {
     if (flow.protocol === 'TCP') return;
-    throw new UsageError('conformance.dial', `cannot ${what} over ${flow.protocol}: only over TCP`);
+    throw new UsageError('conformance.protocol', `cannot ${what} over ${flow.protocol}: only over TCP`);
   };
   return {
     attempts: async (count) => {
@@ -63,7 +63,7 @@ export async function connectInLab(flow: ScenarioFlow, hosts: LabHosts, signal: 
       return startLoad(host, { ...options, url: `tcp://${addressAndPort(flow.to, flow.port)}` });
     },
     firstAnswer: async (by, { interval, timeout }) => {
-      if (flow.protocol === 'SCTP') throw new UsageError('conformance.dial', 'cannot wait for an answer over SCTP');
+      if (flow.protocol === 'SCTP') throw new UsageError('conformance.protocol', 'cannot wait for an answer over SCTP');
       const until = { by: hosts.echoAt(by), interval, timeout };
       const last = await prober.awaitAnswer({ protocol, ...request, timeout: awaitedTimeout }, until);
       const seen = seenOf(last.result, context);

@@ -166,8 +166,8 @@ class LabEnvironment implements TestEnvironment {
       return `the lab's cluster has only ${this.ipFamilies.join()}`;
     }
     if (one.kind !== 'scenario') return undefined;
-    const { agent, altitudes } = one.scenario;
-    if (!altitudes.run.includes('lab')) return altitudes.because ?? 'not for real packets';
+    const { agent, runs } = one.scenario;
+    if (!runs.kinds.includes('packets')) return runs.because ?? 'not for real packets';
     return this.#program.lacks(agent);
   }
 

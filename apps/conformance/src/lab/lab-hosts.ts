@@ -70,7 +70,7 @@ export class LabHosts {
   echoAt(address: IpAddress): string {
     const found = [...this.addressesByEcho].find(([, addresses]) => addresses.includes(address));
     if (found === undefined)
-      throw new HostError('conformance.cast', `no echo server of the lab has the address ${address}`);
+      throw new HostError('conformance.fixture', `no echo server of the lab has the address ${address}`);
     return found[0];
   }
 
@@ -108,7 +108,7 @@ export class LabHosts {
     }
     const host = this.#hostsByAddress.get(flow.fromEndpoint);
     if (host === undefined) {
-      throw new HostError('conformance.cast', `no host of the lab has the sender's address ${flow.fromEndpoint}`);
+      throw new HostError('conformance.fixture', `no host of the lab has the sender's address ${flow.fromEndpoint}`);
     }
     return host;
   }
@@ -117,7 +117,7 @@ export class LabHosts {
     signal.throwIfAborted(); // there may be fifty endpoints
     const { name, addresses, ports } = endpoint;
     const node = this.#lab.nodes.find((one) => one.name === endpoint.node);
-    if (node === undefined) throw new HostError('conformance.cast', `the lab has no ${endpoint.node} for ${name}`);
+    if (node === undefined) throw new HostError('conformance.fixture', `the lab has no ${endpoint.node} for ${name}`);
     const [first] = this.#lab.ipFamilies;
     const onNode = this.#lab.nodes.find((one) => first !== undefined && one.addresses[first] === addresses[first]);
     const host = onNode ?? (await this.#lab.addPod(node, name, addresses));
@@ -154,7 +154,7 @@ export class LabHosts {
           if (result.status === 'answered') break;
           if (systemClock.monotonic() > until) {
             throw new HostError(
-              'conformance.cast',
+              'conformance.fixture',
               `the echo server ${name} at ${address} does not answer ${protocol}`,
             );
           }

@@ -1,7 +1,7 @@
 import type { Scenario, ScenarioFlow } from '@switchyard/scenarios';
 import type { CheckResult, InconclusiveCheck, RolloutTimeline } from './report-file.ts';
 
-/** A flow with its scenario, so that a failure can be explained at altitude 1 (the oracle) and 3 (the kernel). */
+/** A flow with its scenario, so that a failure can be explained by the table and followed through the kernel. */
 export interface FlowAt {
   readonly scenario: Scenario;
   readonly flow: ScenarioFlow;

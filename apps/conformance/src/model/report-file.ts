@@ -28,12 +28,12 @@ export interface CheckResult {
   readonly isAsExpected: boolean;
   readonly because: readonly string[];
   /** Path of the packet; empty unless the check failed. */
-  readonly path: readonly PathAltitude[];
+  readonly path: readonly PacketPath[];
 }
 
-/** The packet's path at one altitude: 1 by the oracle, 3 by the kernel. One line with the reason if it was not traced; empty: nothing is known. */
-export interface PathAltitude {
-  readonly altitude: 'table' | 'lab';
+/** The packet's path: the expected one, by Switchyard's table, or that of real packets in the kernel. One line with the reason if it was not traced; empty: nothing is known. */
+export interface PacketPath {
+  readonly run: 'table' | 'packets';
   readonly lines: readonly string[];
 }
 
@@ -109,7 +109,7 @@ export interface RunReport {
 
 /** What `--json` writes. Readers refuse another schema. */
 export interface ReportFile {
-  readonly schema: 'switchyard-conformance/1';
+  readonly schema: 'switchyard-conformance/2';
   /** Version of the tool. */
   readonly version: string;
   readonly runs: readonly RunReport[];

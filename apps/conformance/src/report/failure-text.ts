@@ -1,11 +1,11 @@
-import type { CaseResult, CheckResult, PathAltitude } from '../model/report-file.ts';
+import type { CaseResult, CheckResult, PacketPath } from '../model/report-file.ts';
 import type { Painter } from './painter.ts';
 import { indented, plainText } from './plain-text.ts';
 
-/** Heads of a packet's path, by altitude. */
-export const altitudeNames: Readonly<Record<PathAltitude['altitude'], string>> = {
-  table: 'path by the oracle (altitude 1)',
-  lab: 'path in the kernel (altitude 3)',
+/** Headings of a packet's path. */
+export const pathTitles: Readonly<Record<PacketPath['run'], string>> = {
+  table: "path by Switchyard's table",
+  packets: 'path in the kernel',
 };
 
 /** One failed check with what was expected, seen, why, and the packet's path. */
@@ -15,8 +15,8 @@ export function checkText(check: CheckResult, paint: Painter): string {
     `  expected  ${paint.good(plainText(check.expected))}`,
     `  observed  ${paint.bad(plainText(check.observed))}`,
     ...check.because.map((line, index) => `  ${index === 0 ? 'because' : '       '}   ${plainText(line)}`),
-    ...check.path.flatMap(({ altitude, lines: stations }) => [
-      `  ${altitudeNames[altitude]}${stations.length === 0 ? ': nothing is known of it' : ''}`,
+    ...check.path.flatMap(({ run, lines: stations }) => [
+      `  ${pathTitles[run]}${stations.length === 0 ? ': nothing is known of it' : ''}`,
       ...stations.map((line) => indented(plainText(line), 4)),
     ]),
   ];

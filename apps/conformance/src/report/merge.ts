@@ -6,7 +6,7 @@ import type { ReportFile, RunReport } from '../model/report-file.ts';
  */
 export function mergeReports(reports: readonly ReportFile[]): ReportFile {
   const runs = reports.reduce<readonly RunReport[]>((merged, report) => [...merged, ...numberedOn(merged, report)], []);
-  return { schema: 'switchyard-conformance/1', version: reports[0]?.version ?? '', runs };
+  return { schema: 'switchyard-conformance/2', version: reports[0]?.version ?? '', runs };
 }
 
 function numberedOn(merged: readonly RunReport[], report: ReportFile): readonly RunReport[] {

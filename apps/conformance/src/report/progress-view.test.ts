@@ -59,10 +59,10 @@ FAILED scenario/b/ipv4  nftables dual, 20 s
     expected  forward to 10.244.1.5
     observed  drop
     because   4 attempts of 4 timed out
-    path by the oracle (altitude 1)
+    path by Switchyard's table
       frontend 198.51.100.7:80/TCP of default/web
       forward to 10.244.1.5:8080
-    path in the kernel (altitude 3)
+    path in the kernel
       prerouting: jump services
       services: verdict drop
 2 of 3 cases, 1 failed, 40 s, about 20 s left

@@ -5,7 +5,7 @@ import type { ReportFile } from '../model/report-file.ts';
 
 // Schema of a report file. Unknown fields are ignored: a newer minor version may have more.
 
-const schemaName = 'switchyard-conformance/1';
+const schemaName = 'switchyard-conformance/2';
 
 const check = v.object({
   id: v.string(),
@@ -14,7 +14,7 @@ const check = v.object({
   observed: v.string(),
   isAsExpected: v.boolean(),
   because: v.array(v.string()),
-  path: v.array(v.object({ altitude: v.picklist(['table', 'lab']), lines: v.array(v.string()) })),
+  path: v.array(v.object({ run: v.picklist(['table', 'packets']), lines: v.array(v.string()) })),
 });
 
 const rollout = v.object({

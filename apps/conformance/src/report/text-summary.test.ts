@@ -30,10 +30,10 @@ FAILED scenario/etp-local/ipv4  nftables dual
     expected  forward to 10.244.1.5
     observed  drop
     because   4 attempts of 4 timed out
-    path by the oracle (altitude 1)
+    path by Switchyard's table
       frontend 198.51.100.7:80/TCP of default/web
       forward to 10.244.1.5:8080
-    path in the kernel (altitude 3)
+    path in the kernel
       prerouting: jump services
       services: verdict drop
 

@@ -111,7 +111,7 @@ function looked(what: string, expected: string, fails: () => boolean): CheckResu
     because: ['8 attempts of 8 showed this'],
     path: [
       {
-        altitude: 'table',
+        run: 'table',
         lines: [
           'the address is a load-balancer IP of default/web, port 80/TCP',
           'sent from outside, so the external traffic policy counts: Local',
@@ -121,7 +121,7 @@ function looked(what: string, expected: string, fails: () => boolean): CheckResu
         ],
       },
       {
-        altitude: 'lab',
+        run: 'packets',
         lines: [
           'ip switchyard raw-prerouting: verdict accept (iif "uplink" ip saddr 203.0.113.9 ip daddr 198.51.100.7 tcp sport 40001 tcp dport 80)',
           'conntrack: NEW tcp 203.0.113.9:40001 > 198.51.100.7:80',

@@ -20,15 +20,15 @@ export function aCheck(over: Partial<CheckResult> = {}): CheckResult {
   };
 }
 
-/** A check that did not, with the packet's path at both altitudes. */
+/** A check that did not, with the packet's path by the table and in the kernel. */
 export function aFailedCheck(over: Partial<CheckResult> = {}): CheckResult {
   return aCheck({
     observed: 'drop',
     isAsExpected: false,
     because: ['4 attempts of 4 timed out'],
     path: [
-      { altitude: 'table', lines: ['frontend 198.51.100.7:80/TCP of default/web', 'forward to 10.244.1.5:8080'] },
-      { altitude: 'lab', lines: ['prerouting: jump services', 'services: verdict drop'] },
+      { run: 'table', lines: ['frontend 198.51.100.7:80/TCP of default/web', 'forward to 10.244.1.5:8080'] },
+      { run: 'packets', lines: ['prerouting: jump services', 'services: verdict drop'] },
     ],
     ...over,
   });
@@ -109,5 +109,5 @@ export function aRun({ proxy = 'nftables', ...over }: RunChanges = {}): RunRepor
 
 /** A report of these runs. */
 export function aReport(...runs: readonly RunReport[]): ReportFile {
-  return { schema: 'switchyard-conformance/1', version: '0.0.0', runs };
+  return { schema: 'switchyard-conformance/2', version: '0.0.0', runs };
 }

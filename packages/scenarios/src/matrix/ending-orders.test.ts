@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { compareAltitudes, disagreementText } from '../compare-altitudes.ts';
+import { compareRuns, disagreementText } from '../compare-runs.ts';
 import { dataplanes, referenceDataplane } from '../dataplanes.ts';
 import { runOnTable } from '../run-on-table.ts';
 import { expectationText, healthText } from '../verdict.ts';
@@ -32,7 +32,7 @@ describe.each(dataplanes)('core as $name', (dataplane) => {
   test.each(endingScenarios(dataplane, endingOrders).map((scenario) => [scenario.ipFamily, scenario] as const))(
     'does what the rules say in every moment of every order, %s',
     (_, scenario) => {
-      expect(disagreementText(compareAltitudes(scenario, [runOnTable(scenario)]))).toBe('');
+      expect(disagreementText(compareRuns(scenario, [runOnTable(scenario)]))).toBe('');
     },
   );
 });

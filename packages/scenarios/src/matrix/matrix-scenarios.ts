@@ -1,5 +1,5 @@
 import { type DataplaneTraits, ipFamilies, type Protocol, type SourceClass } from '@switchyard/core';
-import { altitudes, type Expectation, type Scenario, type ScenarioFlow, type ScenarioStep } from '../scenario.ts';
+import { type Expectation, runKinds, type Scenario, type ScenarioFlow, type ScenarioStep } from '../scenario.ts';
 import { type EndpointState, endpointsOf, endpointStates } from './endpoint-states.ts';
 import {
   type MatrixFrontend,
@@ -81,9 +81,9 @@ function matrixScenario(place: MatrixPlace, state: EndpointState, dataplane: Dat
 }
 
 /** Common settings of all scenarios of the matrix. */
-export const usualSetting: Pick<Scenario, 'isDualStack' | 'altitudes' | 'agent' | 'zone' | 'objects'> = {
+export const usualSetting: Pick<Scenario, 'isDualStack' | 'runs' | 'agent' | 'zone' | 'objects'> = {
   isDualStack: false,
-  altitudes: { run: altitudes, because: undefined },
+  runs: { kinds: runKinds, because: undefined },
   agent: {
     detectLocal: { kind: 'clusterCIDR' },
     masqueradeAll: false,

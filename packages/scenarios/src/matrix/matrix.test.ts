@@ -2,7 +2,7 @@ import { ebpfTraits } from '@switchyard/backend-ebpf/traits';
 import { iptablesTraits } from '@switchyard/backend-iptables/traits';
 import { nftablesTraits } from '@switchyard/backend-nftables/traits';
 import { describe, expect, test } from 'vitest';
-import { compareAltitudes, disagreementText } from '../compare-altitudes.ts';
+import { compareRuns, disagreementText } from '../compare-runs.ts';
 import { dataplanes, referenceDataplane } from '../dataplanes.ts';
 import { runOnTable } from '../run-on-table.ts';
 import type { Scenario } from '../scenario.ts';
@@ -18,7 +18,7 @@ describe.each(dataplanes)('core as $name', (dataplane) => {
   const rows = matrixScenarios(dataplane).map((one) => [titleOf(one), one.scenario] as const);
 
   test.each(rows)('does what the rules say: %s', (_, scenario) => {
-    expect(disagreementText(compareAltitudes(scenario, [runOnTable(scenario)]))).toBe('');
+    expect(disagreementText(compareRuns(scenario, [runOnTable(scenario)]))).toBe('');
   });
 
   test('without the fallback, differs from the rules exactly where a rule of KEP-1669 decides', () => {

@@ -30,9 +30,9 @@ import { harnesses } from '../unit/harnesses.ts';
 const { signal } = new AbortController();
 
 /** A scenario expects something of chosen flows. Here the rendered rules must agree with `explain` about all its flows. */
-describe.each(harnesses)('rendered level: what $name renders does with every flow what explain says', (harness) => {
+describe.each(harnesses)('the rendering: what $name renders does with every flow what explain says', (harness) => {
   const runs = allScenarios(harness.dataplane)
-    .filter(({ altitudes }) => altitudes.run.includes('rendered'))
+    .filter(({ runs }) => runs.kinds.includes('rendering'))
     .map((scenario) => ({ title: `${scenario.id} ${scenario.ipFamily}`, scenario }));
 
   test.for(runs)('$title', { timeout: 60_000 }, async ({ scenario }) => {

@@ -37,11 +37,11 @@ async function check(scenario: Scenario, seeing: Seeing): Promise<void> {
 }
 
 /** A scenario under another order of events holds as it is written: what must happen depends on the state alone. */
-describe.each(dataplanes)('altitude 1 ($name), states reversed, squashed, doubled, emptied', (dataplane) => {
+describe.each(dataplanes)('the table ($name), states reversed, squashed, doubled, emptied', (dataplane) => {
   const runs = allScenarios(dataplane).map((scenario) => ({ title: `${scenario.id} ${scenario.ipFamily}`, scenario }));
 
   test.for(runs)('$title', async ({ scenario }, { skip }) => {
-    skip(!scenario.altitudes.run.includes('table'), scenario.altitudes.because);
+    skip(!scenario.runs.kinds.includes('table'), scenario.runs.because);
     await check(scenario, async ({ steps }, looksAt) => {
       const all = new ScenarioTables(scenario);
       return steps.flatMap(({ batch, cluster }) => {
@@ -54,14 +54,14 @@ describe.each(dataplanes)('altitude 1 ($name), states reversed, squashed, double
   });
 });
 
-describe.each(harnesses)('altitude 2 ($name), states reversed, squashed, doubled, emptied', (harness) => {
+describe.each(harnesses)('the rendering ($name), states reversed, squashed, doubled, emptied', (harness) => {
   const runs = allScenarios(harness.dataplane).map((scenario) => ({
     title: `${scenario.id} ${scenario.ipFamily}`,
     scenario,
   }));
 
   test.for(runs)('$title', { timeout: 60_000 }, async ({ scenario }, { skip }) => {
-    skip(!scenario.altitudes.run.includes('rendered'), scenario.altitudes.because);
+    skip(!scenario.runs.kinds.includes('rendering'), scenario.runs.because);
     const dumps = new Map<object, string>();
     await check(scenario, (sequence, looksAt) => onKernel({ scenario, harness, dumps }, sequence, looksAt));
   });

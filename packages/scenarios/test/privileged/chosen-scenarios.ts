@@ -15,7 +15,7 @@ export function chosenScenarios(
   return found.map((scenario) => ({ title: `${scenario.id} ${scenario.ipFamily}`, scenario }));
 }
 
-/** Checks only the writes of the backend; altitude 3 checks packets. */
+/** Checks only the writes of the backend; the run with packets checks packets. */
 export function runWithoutPackets(
   scenario: Scenario,
   on: BackendHarness,

@@ -34,7 +34,7 @@ const dumped = [
 const contractScenarios = ['etp-local', 'session-affinity', 'source-ranges'];
 
 test.each([...new Set([...dumped, ...contractScenarios])])('the scenario %s, chosen for the kernel, is there', (id) => {
-  expect(all.filter((scenario) => scenario.id === id && scenario.altitudes.run.includes('rendered'))).not.toEqual([]);
+  expect(all.filter((scenario) => scenario.id === id && scenario.runs.kinds.includes('rendering'))).not.toEqual([]);
 });
 
 test.for(chosenScenarios(all, dumped))(

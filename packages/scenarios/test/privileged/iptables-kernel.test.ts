@@ -32,7 +32,7 @@ const contractScenarios = ['etp-local', 'session-affinity', 'source-ranges'];
 
 describe('the scenarios that are chosen for the kernel', () => {
   test.each([...new Set([...dumped, ...contractScenarios])])('%s is there', (id) => {
-    expect(all.filter((scenario) => scenario.id === id && scenario.altitudes.run.includes('rendered'))).not.toEqual([]);
+    expect(all.filter((scenario) => scenario.id === id && scenario.runs.kinds.includes('rendering'))).not.toEqual([]);
   });
 });
 

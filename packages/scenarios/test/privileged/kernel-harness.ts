@@ -67,7 +67,10 @@ export class KernelHarness implements BackendHarness, Disposable {
     return {
       open: (ipFamily, signal) => kernel.open(ipFamily, signal),
       trace: () => {
-        throw new UsageError('kernel-harness.trace', 'this harness sends no packets; run the scenario at altitude 3');
+        throw new UsageError(
+          'kernel-harness.trace',
+          'this harness sends no packets; run the scenario with packets: ./dev conformance',
+        );
       },
       injectFailures: (rate, random) => void Object.assign(faults, { rate, random }),
       refuse: (address) => {

@@ -8,12 +8,12 @@ import { nftablesKernel } from './kernel-subjects.ts';
 const { signal } = new AbortController();
 const harness = new KernelHarness(nftablesKernel);
 const all = allScenarios();
-const isRendered = ({ altitudes }: Scenario): boolean => altitudes.run.includes('rendered');
+const isRendered = ({ runs }: Scenario): boolean => runs.kinds.includes('rendering');
 const titled = (scenario: Scenario) => ({ title: `${scenario.id} ${scenario.ipFamily}`, scenario });
 
 afterAll(() => harness[Symbol.dispose]());
 
-/** Elements only: what becomes of packets is altitude 3's business. */
+/** Elements only: runs with packets check what becomes of packets. */
 function withoutFlows(scenario: Scenario): Scenario {
   return { ...scenario, steps: scenario.steps.filter(({ kind }) => kind !== 'flow') };
 }
@@ -29,7 +29,7 @@ describe('over netlink the real kernel holds what the fake holds', () => {
 
 describe('what the fake cannot hold ends in the real kernel as it would without failures', () => {
   // Not those that are about the other dataplane and run nowhere here.
-  const others = all.filter((scenario) => !isRendered(scenario) && scenario.altitudes.run.length > 0);
+  const others = all.filter((scenario) => !isRendered(scenario) && scenario.runs.kinds.length > 0);
 
   test('session affinity is among it', () => {
     expect(others.map(({ id }) => id)).toContain('session-affinity');

@@ -6,7 +6,7 @@ const { signal } = new AbortController();
 /** Tests each clause of the backend contract with all scenarios. */
 export function describeContract(harnesses: readonly BackendHarness[]): void {
   describe.each(harnesses)('contract: a backend ($name) …', (harness) => {
-    const scenarios = allScenarios(harness.dataplane).filter(({ altitudes }) => altitudes.run.includes('rendered'));
+    const scenarios = allScenarios(harness.dataplane).filter(({ runs }) => runs.kinds.includes('rendering'));
     test.each(backendContract)(
       '$promise',
       async ({ faults }) => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import {
   type BackendHarness,
-  compareAltitudes,
+  compareRuns,
   disagreementText,
   endingOrders,
   endingScenarios,
@@ -23,7 +23,7 @@ const subjects: readonly (readonly [string, BackendHarness])[] = [
   ['ebpf-nftables', ebpfHarness('nftables')],
 ];
 
-describe.each(subjects)('altitude 2: what %s renders does what the rules of the matrix say', (_, harness) => {
+describe.each(subjects)('the rendering: what %s renders does what the rules of the matrix say', (_, harness) => {
   const { dataplane } = harness;
   const all = [
     ...matrixScenarios(dataplane).map(({ scenario }) => scenario),
@@ -33,6 +33,6 @@ describe.each(subjects)('altitude 2: what %s renders does what the rules of the 
 
   test.each(rows)('%s', async (_title, scenario) => {
     const rendered = await runOnBackend(scenario, harness, {}, signal);
-    expect(disagreementText(compareAltitudes(scenario, [runOnTable(scenario), rendered]))).toBe('');
+    expect(disagreementText(compareRuns(scenario, [runOnTable(scenario), rendered]))).toBe('');
   });
 });

@@ -6,7 +6,7 @@ import {
   allScenarios,
   type BackendHarness,
   type BackendResult,
-  compareAltitudes,
+  compareRuns,
   disagreementText,
   runOnBackend,
   runOnTable,
@@ -43,25 +43,25 @@ const exampleIds: ReadonlySet<string> = new Set([
   'terminating-fallback-local',
 ]);
 
-describe.each(harnesses)('altitude 2: what $name renders does what every scenario says', (harness) => {
+describe.each(harnesses)('the rendering: what $name renders does what every scenario says', (harness) => {
   const scenarios = allScenarios(harness.dataplane);
   const runs = scenarios.map(titled);
   const counts = new Map<string, string>();
 
   test.for(runs)('$title', async ({ scenario }, { skip }) => {
-    skip(!isRendered(scenario), scenario.altitudes.because);
+    skip(!isRendered(scenario), scenario.runs.because);
     const quiet = await runOnBackend(scenario, harness, {}, signal);
-    expect(disagreementText(compareAltitudes(scenario, [runOnTable(scenario), quiet]))).toBe('');
+    expect(disagreementText(compareRuns(scenario, [runOnTable(scenario), quiet]))).toBe('');
     const title = `${scenario.id} ${scenario.ipFamily}`;
     counts.set(title, `${title}: ${quiet.writes.map(({ writes }) => writes).join(' ')}`);
   });
 
   test.for(runs)('one transaction in ten fails: $title', async ({ scenario }, { skip }) => {
-    skip(!isRendered(scenario), scenario.altitudes.because);
+    skip(!isRendered(scenario), scenario.runs.because);
     const random = seededRandom(`${scenario.id} ${scenario.ipFamily}`);
     const quiet = await runOnBackend(scenario, harness, {}, signal);
     const rough = await runOnBackend(scenario, harness, { failureRate: 0.1, random }, signal);
-    expect(disagreementText(compareAltitudes(scenario, [runOnTable(scenario), rough]))).toBe('');
+    expect(disagreementText(compareRuns(scenario, [runOnTable(scenario), rough]))).toBe('');
     expect(rough.dumps, 'failures leave no trace').toEqual(quiet.dumps);
   });
 
@@ -110,9 +110,9 @@ describe('eBPF with rules of nftables for what comes from outside', () => {
     async ({ scenario }, { skip }) => {
       // Whole Services are rules here, so what the fake of nftables cannot hold is left out.
       const twin = twinOf(scenario);
-      skip(twin === undefined || !isRendered(twin), twin?.altitudes.because);
+      skip(twin === undefined || !isRendered(twin), twin?.runs.because);
       const both = await run(scenario, ebpfHarness('nftables'));
-      expect(disagreementText(compareAltitudes(scenario, [runOnTable(scenario), both]))).toBe('');
+      expect(disagreementText(compareRuns(scenario, [runOnTable(scenario), both]))).toBe('');
       const [programs, rules] = [await run(scenario, ebpfHarness('tc')), await run(scenario, nftablesHarness)];
       expect(both.dumps.map(linesOfMaps)).toEqual(programs.dumps.map(linesOfMaps));
       expect(both.dumps.map(linesOfRules)).toEqual(rules.dumps.map(linesOfRules));
@@ -131,6 +131,6 @@ function linesOfRules(dump: string): readonly string[] {
   return dump.split('\n').filter((line) => line !== '' && !ofMaps.test(line));
 }
 
-function isRendered({ altitudes }: Scenario): boolean {
-  return altitudes.run.includes('rendered');
+function isRendered({ runs }: Scenario): boolean {
+  return runs.kinds.includes('rendering');
 }

@@ -140,7 +140,7 @@ test('every entry point can be imported', async () => {
 
 test('the scenarios come along and hold for the installed core', async () => {
   const program = `import { allScenarios, runOnTable } from '@switchyard/scenarios';
-const steps = allScenarios().filter(({ altitudes }) => altitudes.run.includes('table')).flatMap((one) => runOnTable(one).steps);
+const steps = allScenarios().filter(({ runs }) => runs.kinds.includes('table')).flatMap((one) => runOnTable(one).steps);
 console.log(steps.length, steps.filter(({ isAsExpected }) => !isAsExpected).length);`;
   await writeFile(join(folder, 'scenarios.js'), program);
   const { stdout } = await runProgram(process.execPath, ['scenarios.js'], { cwd: folder, signal });

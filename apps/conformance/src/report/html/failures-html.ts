@@ -1,6 +1,6 @@
 import { amountText } from '../amount-text.ts';
-import type { CheckResult, PathAltitude } from '../../model/report-file.ts';
-import { altitudeNames } from '../failure-text.ts';
+import type { CheckResult, PacketPath } from '../../model/report-file.ts';
+import { pathTitles } from '../failure-text.ts';
 import { type ErrorGroup, errorGroups, type Failure, roundsText } from '../failures.ts';
 import { escapeMarkup, tag } from '../markup.ts';
 
@@ -8,7 +8,7 @@ import { escapeMarkup, tag } from '../markup.ts';
 const open = 10;
 
 /**
- * Every failure once: the failed checks, and the packet's path at both altitudes beside each other. Then what could not be run, once
+ * Every failure once: the failed checks, and the packet's path by the table and in the kernel beside each other. Then what could not be run, once
  * for each reason.
  */
 export function failuresHtml(all: readonly Failure[]): string {
@@ -63,8 +63,8 @@ function checkHtml(check: CheckResult): string {
 ${check.path.length === 0 ? '' : `<div class="paths">${check.path.map(pathHtml).join('')}</div>`}`;
 }
 
-function pathHtml({ altitude, lines }: PathAltitude): string {
+function pathHtml({ run, lines }: PacketPath): string {
   const steps = lines.map((line) => `<li>${escapeMarkup(line)}</li>`).join('');
   const body = lines.length === 0 ? '<p class="soft">Nothing is known of it.</p>' : `<ol class="mono">${steps}</ol>`;
-  return `<div class="path"><h4>${altitudeNames[altitude]}</h4>${body}</div>`;
+  return `<div class="path"><h4>${pathTitles[run]}</h4>${body}</div>`;
 }

@@ -80,11 +80,11 @@ describe('the page of a report', () => {
     ]);
   });
 
-  test('a failure has its path at both altitudes', () => {
+  test('a failure has its path by the table and in the kernel', () => {
     expect(page).toContain(
-      'path by the oracle (altitude 1)</h4><ol class="mono"><li>frontend 198.51.100.7:80/TCP of default/web</li>',
+      'path by Switchyard&#39;s table</h4><ol class="mono"><li>frontend 198.51.100.7:80/TCP of default/web</li>',
     );
-    expect(page).toContain('path in the kernel (altitude 3)</h4><ol class="mono"><li>prerouting: jump services</li>');
+    expect(page).toContain('path in the kernel</h4><ol class="mono"><li>prerouting: jump services</li>');
   });
 
   test('skips by reason, rolling updates drawn', () => {
@@ -126,7 +126,7 @@ const hostile = aReport(
             expected: evil,
             observed: evil,
             because: [evil],
-            path: [{ altitude: 'lab', lines: [evil] }],
+            path: [{ run: 'packets', lines: [evil] }],
           }),
         ],
         rollouts: [

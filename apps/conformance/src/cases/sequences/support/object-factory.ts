@@ -213,7 +213,7 @@ export function momentScenario(
     ipFamily: objects.ipFamily,
     isDualStack: about.isDualStack,
     dataplane: dataplaneNamed(objects.dataplane),
-    altitudes: { run: ['table', 'lab'], because: undefined },
+    runs: { kinds: ['table', 'packets'], because: undefined },
     agent,
     zone: 'zone-a',
     services: [],
