@@ -90,11 +90,11 @@ describe('compareRuns', () => {
       `made-up.yaml:6 (IPv4): pod to 10.96.0.10:80/TCP
   first wrong run: packets
   expected: reject
-  table:    reject
-  rendered: reject
-  lab:      3 x timeout
+  table:     reject
+  rendering: reject
+  packets:   3 x timeout
   because the table has reasons
-  because lab looked`,
+  because packets looked`,
     );
   });
 });

@@ -64,7 +64,7 @@ function reasons(ordered: readonly RunResult[], wrong: StepResult | undefined, l
 }
 
 function textOf(one: Disagreement): string {
-  const seen = [...one.observed].map(([run, observed]) => `  ${`${run}:`.padEnd(9)} ${observed ?? 'did not look'}`);
+  const seen = [...one.observed].map(([run, observed]) => `  ${`${run}:`.padEnd(10)} ${observed ?? 'did not look'}`);
   return [
     `${one.where}: ${one.step}`,
     `  first wrong run: ${one.firstWrong}`,

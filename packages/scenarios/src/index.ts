@@ -1,6 +1,7 @@
 export * from './dataplanes.ts';
 export * from './scenario.ts';
-export { loadScenario } from './load-scenario.ts';
+export { loadScenario, type ParsedScenario, parseScenario, scenariosOf } from './load-scenario.ts';
+export type { ScenarioFile } from './schema.ts';
 export { allScenarios } from './all-scenarios.ts';
 export * from './verdict.ts';
 export * from './scenario-state.ts';

@@ -53,7 +53,7 @@ describe('loadScenario', () => {
     {
       title: 'an address outside the plan',
       change: ["'10.96.0.10:80/TCP'", "'192.0.2.1:80/TCP'"],
-      message: /^x\.yaml:7: steps\.0\.to: 192\.0\.2\.1 is not an address of the plan/,
+      message: /^x\.yaml:7: steps\.0\.to: 192\.0\.2\.1 is not in the address plan/,
     },
     {
       title: 'the other family in a scenario that has but one',

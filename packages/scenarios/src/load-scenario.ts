@@ -15,8 +15,8 @@ import * as v from 'valibot';
 import { type Document, isNode, LineCounter, parseDocument } from 'yaml';
 import { ipv6TwinOf, ipv6TwinOfCidr, otherFamilyOf } from './other-family.ts';
 import {
-  type Expectation,
   runKinds,
+  type Expectation,
   type Scenario,
   type ScenarioRuns,
   type ScenarioDetection,
@@ -44,27 +44,49 @@ export function loadScenario(
   text: string,
   dataplane: DataplaneTraits = referenceDataplane,
 ): readonly Scenario[] {
+  return scenariosOf(parseScenario(id, text), dataplane);
+}
+
+/** Content of a scenario file, checked by the schema; the same for all dataplanes. */
+export interface ParsedScenario {
+  readonly id: string;
+  /** Name of the file in messages. */
+  readonly source: string;
+  readonly file: ScenarioFile;
+  /** Line of a field in the file, from 1. */
+  readonly lineOf: (path: readonly unknown[]) => number;
+}
+
+/**
+ * Parses a scenario file. Throws `ConfigError` with `file:line` for broken YAML, an unknown field or a wrong value; `source` is the
+ * name of the file there.
+ */
+export function parseScenario(id: string, text: string, source: string = `${id}.yaml`): ParsedScenario {
   const lineCounter = new LineCounter();
   const document = parseDocument(text, { lineCounter });
   const lineOf = (path: readonly unknown[]): number => lineOfPath(document, lineCounter, path);
   const syntaxError = document.errors[0];
   if (syntaxError !== undefined) {
-    throw new ConfigError(
-      'scenario.syntax',
-      `${id}.yaml:${syntaxError.linePos?.[0].line ?? 1}: ${syntaxError.message}`,
-    );
+    throw new ConfigError('scenario.syntax', `${source}:${syntaxError.linePos?.[0].line ?? 1}: ${syntaxError.message}`);
   }
   const result = v.safeParse(scenarioSchema, document.toJS());
   if (!result.success) {
     const faults = result.issues.map((issue) => {
       const path = (issue.path ?? []).map((item) => item.key);
-      return `${id}.yaml:${lineOf(path)}: ${path.join('.') || 'scenario'}: ${issue.message}`;
+      return `${source}:${lineOf(path)}: ${path.join('.') || 'scenario'}: ${issue.message}`;
     });
     throw new ConfigError('scenario.invalid', faults.join('\n'));
   }
-  const file = result.output;
+  return { id, source, file: result.output, lineOf };
+}
+
+/** The scenarios of a file, one for each IP family it names. Throws `ConfigError` for an address outside the plan of `other-family.ts`. */
+export function scenariosOf(
+  { id, source, file, lineOf }: ParsedScenario,
+  dataplane: DataplaneTraits,
+): readonly Scenario[] {
   return file.ipFamilies.map((ipFamily) =>
-    new Reader({ id, ipFamily, isDualStack: file.dualStack, dataplane }, lineOf).scenario(file),
+    new Reader({ id, source, ipFamily, isDualStack: file.dualStack, dataplane }, lineOf).scenario(file),
   );
 }
 
@@ -100,18 +122,20 @@ type FileStep = ScenarioFile['steps'][number];
 type FileFlow = Extract<FileStep, { readonly to: string }>;
 type FileExpectation = v.InferOutput<typeof expectationSchema>;
 
-type Reading = Pick<Scenario, 'id' | 'ipFamily' | 'isDualStack' | 'dataplane'>;
+type Reading = Pick<Scenario, 'id' | 'ipFamily' | 'isDualStack' | 'dataplane'> & Pick<ParsedScenario, 'source'>;
 
 /** Turns checked file content into a scenario of one family, for one dataplane. */
 class Reader {
   readonly #id: string;
+  readonly #source: string;
   readonly #ipFamily: IpFamily;
   readonly #isDualStack: boolean;
   readonly #dataplane: DataplaneTraits;
   readonly #lineOf: (path: readonly unknown[]) => number;
 
-  constructor({ id, ipFamily, isDualStack, dataplane }: Reading, lineOf: (path: readonly unknown[]) => number) {
+  constructor({ id, source, ipFamily, isDualStack, dataplane }: Reading, lineOf: (path: readonly unknown[]) => number) {
     this.#id = id;
+    this.#source = source;
     this.#ipFamily = ipFamily;
     this.#isDualStack = isDualStack;
     this.#dataplane = dataplane;
@@ -295,18 +319,21 @@ class Reader {
   #ip(text: string, path: readonly unknown[], family: IpFamily = this.#ipFamily): IpAddress {
     const twin = ipv6TwinOf(text);
     if (tryParseIp(text) === undefined || twin === undefined) {
-      return this.#refuse(path, `${text} is not an address of the plan in other-family.ts`);
+      return this.#refuse(
+        path,
+        `${text} is not in the address plan of scenarios (172.18.0.N, 10.244.N.N, 10.96.N.N, 10.97.N.N, 198.51.100.N, 203.0.113.N)`,
+      );
     }
     return family === 'IPv4' ? parseIp(text) : twin;
   }
 
   #cidr(text: string, path: readonly unknown[]): string {
     const twin = ipv6TwinOfCidr(text);
-    if (twin === undefined) return this.#refuse(path, `${text} is not a CIDR of the plan in other-family.ts`);
+    if (twin === undefined) return this.#refuse(path, `${text} is not a CIDR of the address plan of scenarios`);
     return this.#ipFamily === 'IPv4' ? text : twin;
   }
 
   #refuse(path: readonly unknown[], why: string): never {
-    throw new ConfigError('scenario.address', `${this.#id}.yaml:${this.#lineOf(path)}: ${path.join('.')}: ${why}`);
+    throw new ConfigError('scenario.address', `${this.#source}:${this.#lineOf(path)}: ${path.join('.')}: ${why}`);
   }
 }

@@ -22,9 +22,17 @@ export interface MatrixScenario extends MatrixPlace {
 /**
  * Policy by endpoint state by frontend kind by family: Services that share no name, address or NodePort, so that all can be in
  * one cluster together. Each has a flow of every source class and protocol, and its health
- * check where the API has one. Their expectations are `matrix-rules.ts`.
+ * check where the API has one. Their expectations are `matrix-rules.ts`. The same traits return the same scenarios.
  */
 export function matrixScenarios(dataplane: DataplaneTraits): readonly MatrixScenario[] {
+  const all = scenariosByDataplane.get(dataplane) ?? makeMatrix(dataplane);
+  scenariosByDataplane.set(dataplane, all);
+  return all;
+}
+
+const scenariosByDataplane = new WeakMap<DataplaneTraits, readonly MatrixScenario[]>();
+
+function makeMatrix(dataplane: DataplaneTraits): readonly MatrixScenario[] {
   return ipFamilies.flatMap((ipFamily) =>
     matrixFrontends.flatMap((frontend) =>
       matrixPolicies.flatMap((policy) =>

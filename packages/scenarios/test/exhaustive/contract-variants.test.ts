@@ -8,4 +8,4 @@ const legacy = { ...iptablesHarness({ variant: 'legacy', hasAccounting: false })
 /** All Services in maps and in rules: more than one part may refuse, and all of them are cleaned up. */
 const both = ebpfHarness('nftables');
 
-describeContract([legacy, both]);
+describeContract([legacy, both], 'all');

@@ -1,4 +1,4 @@
 import { describeContract } from './describe-contract.ts';
 import { harnesses } from './harnesses.ts';
 
-describeContract(harnesses);
+describeContract(harnesses, 'first');

@@ -1,29 +1,22 @@
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { seededRandom } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import {
   allScenarios,
   type BackendHarness,
-  type BackendResult,
   compareRuns,
   disagreementText,
   runOnBackend,
   runOnTable,
   type Scenario,
-  dataplaneNamed,
 } from '../../src/index.ts';
+import { describeFaults, describeVariants, titled } from './describe-rendered.ts';
 import { dumpText } from './dump-text.ts';
-import { ebpfHarness } from './ebpf-harness.ts';
 import { harnesses } from './harnesses.ts';
-import { iptablesHarness } from './iptables-harness.ts';
-import { nftablesHarness } from './nftables-harness.ts';
+import { excessWrites } from './most-writes.ts';
+import { quietRun } from './quiet-run.ts';
 
 const { signal } = new AbortController();
-const titled = (scenario: Scenario): { readonly title: string; readonly scenario: Scenario } => ({
-  title: `${scenario.id} ${scenario.ipFamily}: ${scenario.name}`,
-  scenario,
-});
 
 // Golden files are written anew with `vitest run -u`; in CI a difference, or a golden that is not there, fails.
 const goldens = fileURLToPath(new URL('../golden/', import.meta.url));
@@ -46,28 +39,18 @@ const exampleIds: ReadonlySet<string> = new Set([
 describe.each(harnesses)('the rendering: what $name renders does what every scenario says', (harness) => {
   const scenarios = allScenarios(harness.dataplane);
   const runs = scenarios.map(titled);
-  const counts = new Map<string, string>();
 
   test.for(runs)('$title', async ({ scenario }, { skip }) => {
     skip(!isRendered(scenario), scenario.runs.because);
-    const quiet = await runOnBackend(scenario, harness, {}, signal);
+    const quiet = await quietRun(scenario, harness);
     expect(disagreementText(compareRuns(scenario, [runOnTable(scenario), quiet]))).toBe('');
-    const title = `${scenario.id} ${scenario.ipFamily}`;
-    counts.set(title, `${title}: ${quiet.writes.map(({ writes }) => writes).join(' ')}`);
+    expect(excessWrites(harness, quiet)).toEqual([]);
   });
 
-  test.for(runs)('one transaction in ten fails: $title', async ({ scenario }, { skip }) => {
-    skip(!isRendered(scenario), scenario.runs.because);
-    const random = seededRandom(`${scenario.id} ${scenario.ipFamily}`);
-    const quiet = await runOnBackend(scenario, harness, {}, signal);
-    const rough = await runOnBackend(scenario, harness, { failureRate: 0.1, random }, signal);
-    expect(disagreementText(compareRuns(scenario, [runOnTable(scenario), rough]))).toBe('');
-    expect(rough.dumps, 'failures leave no trace').toEqual(quiet.dumps);
-  });
-
-  test('element writes of each change are as pinned', async () => {
-    const lines = [...counts.values()].map((line) => `${line}\n`).join('');
-    await expect(lines).toMatchFileSnapshot(`${goldens}writes-${harness.name}.txt`);
+  test('a backend that writes everything again at each change exceeds the limit', async () => {
+    const scenario = scenarios.find(({ id }) => id === 'many-endpoints');
+    const result = await runOnBackend(scenario!, rewriting(harness), {}, signal);
+    expect(excessWrites(harness, result)).not.toEqual([]);
   });
 
   const examples = scenarios.filter(
@@ -75,7 +58,7 @@ describe.each(harnesses)('the rendering: what $name renders does what every scen
   );
 
   test.for(examples.map(titled))('golden dump: $title', async ({ scenario }) => {
-    const dump = dumpText(harness, await runOnBackend(scenario, harness, {}, signal));
+    const dump = dumpText(harness, await quietRun(scenario, harness));
     await expect(dump).toMatchFileSnapshot(`${goldens}${harness.name}/${scenario.id}.txt`);
   });
 
@@ -84,51 +67,37 @@ describe.each(harnesses)('the rendering: what $name renders does what every scen
   });
 });
 
-describe('both variants of iptables', () => {
-  const [nft, legacy] = (['nft', 'legacy'] as const).map((variant) =>
-    iptablesHarness({ variant, hasAccounting: true }),
-  );
+describeFaults(harnesses, 'first');
+describeVariants('first');
 
-  test.for(allScenarios(dataplaneNamed('iptables')).filter(isRendered).map(titled))(
-    'get the same rules: $title',
-    async ({ scenario }) => {
-      const run = (harness: BackendHarness): Promise<BackendResult> => runOnBackend(scenario, harness, {}, signal);
-      expect(await run(legacy!)).toEqual(await run(nft!));
+/** Backends that clean up and apply in full each time. */
+function rewriting(harness: BackendHarness): BackendHarness {
+  return {
+    ...harness,
+    createKernel: () => {
+      const kernel = harness.createKernel();
+      return {
+        ...kernel,
+        open: async (ipFamily, openSignal) => {
+          const backend = await kernel.open(ipFamily, openSignal);
+          const { name, capabilities, observers } = backend;
+          return {
+            name,
+            ipFamily,
+            capabilities,
+            observers,
+            apply: async ({ table }, given) => {
+              await backend.cleanup(given);
+              return backend.apply({ table, scope: { kind: 'full' } }, given);
+            },
+            cleanup: (given) => backend.cleanup(given),
+            dump: (given) => backend.dump(given),
+            [Symbol.asyncDispose]: () => backend[Symbol.asyncDispose](),
+          };
+        },
+      };
     },
-  );
-});
-
-describe('eBPF with rules of nftables for what comes from outside', () => {
-  const nftables = allScenarios(dataplaneNamed('nftables'));
-  const twinOf = ({ id, ipFamily }: Scenario): Scenario | undefined =>
-    nftables.find((one) => one.id === id && one.ipFamily === ipFamily);
-  const run = (scenario: Scenario, harness: BackendHarness): Promise<BackendResult> =>
-    runOnBackend(scenario, harness, {}, signal);
-
-  test.for(allScenarios(dataplaneNamed('ebpf')).filter(isRendered).map(titled))(
-    'does what the scenario says, with the maps of eBPF and the rules of nftables: $title',
-    async ({ scenario }, { skip }) => {
-      // Whole Services are rules here, so what the fake of nftables cannot hold is left out.
-      const twin = twinOf(scenario);
-      skip(twin === undefined || !isRendered(twin), twin?.runs.because);
-      const both = await run(scenario, ebpfHarness('nftables'));
-      expect(disagreementText(compareRuns(scenario, [runOnTable(scenario), both]))).toBe('');
-      const [programs, rules] = [await run(scenario, ebpfHarness('tc')), await run(scenario, nftablesHarness)];
-      expect(both.dumps.map(linesOfMaps)).toEqual(programs.dumps.map(linesOfMaps));
-      expect(both.dumps.map(linesOfRules)).toEqual(rules.dumps.map(linesOfRules));
-    },
-  );
-});
-
-/** Contents of maps, which no nftables rule states in these words. */
-const ofMaps = /^(?:endpoint|guard|source range|affinity|frontend .*: pod )/;
-
-function linesOfMaps(dump: string): readonly string[] {
-  return dump.split('\n').filter((line) => ofMaps.test(line));
-}
-
-function linesOfRules(dump: string): readonly string[] {
-  return dump.split('\n').filter((line) => line !== '' && !ofMaps.test(line));
+  };
 }
 
 function isRendered({ runs }: Scenario): boolean {
