@@ -22,8 +22,8 @@ export function casesPage(): string {
 
 <!-- Generated from apps/conformance/src/cases by \`nx run conformance:generate\`. Do not edit. -->
 
-What \`switchyard-conformance\` can check of a Service proxy: ${all.length} cases, each in every IP family it is for. How to run
-them: [conformance](../test/conformance.md). \`switchyard-conformance list\` prints the same, \`--json\` with every check.
+What \`switchyard-conformance\` can check of a Service proxy, each in every IP family it is for.
+[How to run them](../test/conformance.md). \`switchyard-conformance list\` prints the same, \`--json\` with every check.
 
 Expectations are those of the nftables mode; where modes differ, each is held to its own.
 
@@ -40,6 +40,31 @@ ${ruleList('Which endpoints are in reach', reachRules, counts)}
 ${ruleList('What becomes of a packet', outcomeRules, counts)}
 ${ruleList('Whether the endpoint sees the address of the node instead of that of the sender', masqueradeRules, counts)}
 ${ruleList('What a health check answers', healthRules, counts)}`;
+}
+
+/**
+ * Lines in which a written page differs from the generated one: `- ` if it should not be there, `+ ` if it is missing. Rows of
+ * scenarios that the page lacks do not count, so that a new scenario is one file.
+ */
+export function differences(written: string, generated: string): readonly string[] {
+  const [old, now] = [written.split('\n'), generated.split('\n')];
+  // The widths of a table's columns follow from its rows.
+  const [oldLines, nowLines] = [old, now].map((lines) => new Set(lines.map(withoutPadding)));
+  const gone = old.filter((line) => nowLines?.has(withoutPadding(line)) !== true);
+  const names = new Set(gone.flatMap((line) => scenarioOf(line) ?? []));
+  const missing = now.filter((line) => {
+    const name = scenarioOf(line);
+    return oldLines?.has(withoutPadding(line)) !== true && (name === undefined || names.has(name));
+  });
+  return [...gone.map((line) => `- ${line}`), ...missing.map((line) => `+ ${line}`)];
+}
+
+function withoutPadding(line: string): string {
+  return line.startsWith('|') ? line.replaceAll(/ {2,}/g, ' ').replaceAll(/-{2,}/g, '-') : line;
+}
+
+function scenarioOf(row: string): string | undefined {
+  return /^\| `(scenario\/[^`]+)`/.exec(row)?.[1];
 }
 
 const kinds: readonly { readonly tag: string; readonly title: string; readonly intro: string }[] = [
