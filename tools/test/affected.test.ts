@@ -16,7 +16,7 @@ async function affectedBy(file: string): Promise<readonly string[]> {
 }
 
 /** Runs the agent or the LB controller, in tests or as its work. */
-const proof = ['conformance', 'e2e', 'rollout'];
+const proof = ['conformance', 'e2e', 'example-own-scenario', 'rollout'];
 
 // Each row: a file; the projects whose tests a change of it runs, besides tools.
 const rows: readonly (readonly [string, readonly string[]])[] = [

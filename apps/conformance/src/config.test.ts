@@ -12,6 +12,7 @@ describe('readConfig', () => {
     expect(run()).toMatchObject({
       target: 'lab',
       proxy: { kind: 'own', backends: ['nftables'] },
+      scenarioFiles: [],
       globs: [],
       tags: [],
       cell: undefined,
@@ -27,11 +28,12 @@ describe('readConfig', () => {
 
   test('every flag of a run, with and without the word', () => {
     const flags =
-      '--backend nftables,ebpf-tc,nftables --ip-family ipv6 --case a/* --case b --tag smoke --tag !slow --seed 7 --repeat 20 --jobs 4 --lab-name me --json a --junit b --html c --fail-fast -v';
+      '--backend nftables,ebpf-tc,nftables --ip-family ipv6 --scenario x/a.yaml --scenario b.yml --case a/* --case b --tag smoke --tag !slow --seed 7 --repeat 20 --jobs 4 --lab-name me --json a --junit b --html c --fail-fast -v';
     const config = run(...flags.split(' '));
     expect(config).toEqual(run('run', ...flags.split(' ')));
     expect(config).toMatchObject({
       proxy: { kind: 'own', backends: ['nftables', 'ebpf-tc'] },
+      scenarioFiles: ['x/a.yaml', 'b.yml'],
       globs: ['a/*', 'b'],
       tags: ['smoke', '!slow'],
       cell: 'ipv6',

@@ -19,6 +19,8 @@ export type Config =
 
 /** Selection of cases. */
 export interface ChoiceConfig extends Choice {
+  /** Scenario files of the user. Their cases run alone, or beside those that globs and tags choose. */
+  readonly scenarioFiles: readonly string[];
   /** Undefined: both families, or those that the cluster has. */
   readonly cell: FamilyCell | undefined;
 }
@@ -82,6 +84,7 @@ const options = {
   'proxy-name': { type: 'string' },
   mode: { type: 'string' },
   'ip-family': { type: 'string' },
+  scenario: { type: 'string', multiple: true },
   case: { type: 'string', multiple: true },
   tag: { type: 'string', multiple: true },
   seed: { type: 'string', default: '1' },
@@ -107,6 +110,7 @@ const options = {
 const listOptions = {
   mode: options.mode,
   'ip-family': options['ip-family'],
+  scenario: options.scenario,
   case: options.case,
   tag: options.tag,
   json: { type: 'boolean', default: false },
@@ -134,6 +138,8 @@ which proxy (in a lab of network namespaces, which needs root):
                                  --allow-other-load-balancers
 
 which cases:
+  --scenario FILE    your own scenario, a YAML file: its cases scenario/NAME/ipv4 and ipv6, and no others unless --case
+                     or --tag choose some; may be repeated
   --case GLOB        ids, as list prints them; * stops at a slash, ** does not; may be repeated
   --tag TAG          for example smoke, udp, '!slow'; may be repeated
   --ip-family F      families of the lab's cluster: ipv4, ipv6, dual (default, has all cases)
@@ -227,10 +233,10 @@ function proxyConfig(values: Values, target: Target): ProxyConfig {
   return { kind: 'own', backends: [...new Set(names.map((one) => oneOf('backend', one, backendNames)))] };
 }
 
-function choice(values: Pick<Values, 'case' | 'tag' | 'ip-family'>): ChoiceConfig {
+function choice(values: Pick<Values, 'scenario' | 'case' | 'tag' | 'ip-family'>): ChoiceConfig {
   const family = values['ip-family'];
   const cell = family === undefined ? undefined : oneOf('ip-family', family, ['dual', 'ipv4', 'ipv6']);
-  return { globs: values.case ?? [], tags: values.tag ?? [], cell };
+  return { scenarioFiles: values.scenario ?? [], globs: values.case ?? [], tags: values.tag ?? [], cell };
 }
 
 function clusterFlags(values: Values, target: Target): ClusterFlags {

@@ -19,5 +19,6 @@ export * from './report/diff-side.ts';
 export * from './report/html/report-html.ts';
 export * from './report/junit.ts';
 export { type BackendName, backendNames } from './lab/proxy-program.ts';
+export { runScenario, type RunScenarioOptions } from './run-scenario.ts';
 export { traceFlow } from './trace/trace-flow.ts';
 export type { TracedPacket } from './trace/trace-table.ts';

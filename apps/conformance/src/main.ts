@@ -1,10 +1,11 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { assertNever, ConfigError, DataplaneError, messageOf, systemClock, UsageError } from '@switchyard/core';
 import { checkWritable } from '@switchyard/rollout';
-import { catalogue } from './cases/catalogue.ts';
-import { type Config, hasColours, readConfig, type RunConfig, usage } from './config.ts';
+import { type Config, hasColours, type ListConfig, readConfig, type RunConfig, usage } from './config.ts';
 import { listCases } from './cases/list.ts';
-import { chooseCases } from './engine/choose-cases.ts';
+import { readScenarioFiles } from './cases/scenario-files.ts';
+import { selectCases } from './engine/select-cases.ts';
+import { checkRoot } from './lab/check-root.ts';
 import { diffCommand, failuresDetailed, reportCommand, type ReportIo, writeReports } from './report/commands.ts';
 import { exitStatusOf } from './report/exit-status.ts';
 import { ProgressView } from './report/progress-view.ts';
@@ -21,9 +22,7 @@ const io: ReportIo = {
 };
 
 async function run(config: RunConfig, signal: AbortSignal): Promise<void> {
-  if (config.target === 'lab' && process.getuid?.() !== 0) {
-    throw new ConfigError('conformance.root', 'the lab makes network namespaces and needs root; run this with sudo');
-  }
+  if (config.target === 'lab') checkRoot();
   for (const file of Object.values(config.output)) {
     if (file !== undefined) checkWritable(file, 'conformance.output');
   }
@@ -49,6 +48,12 @@ async function run(config: RunConfig, signal: AbortSignal): Promise<void> {
   process.exitCode = exitStatusOf(report);
 }
 
+async function list(config: ListConfig): Promise<void> {
+  const scenarios = await readScenarioFiles(config.scenarioFiles, io.readText);
+  const cases = selectCases({ ...config, cell: config.cell ?? 'dual' }, { ...config, scenarios });
+  io.print(listCases(cases, config));
+}
+
 async function execute(config: Config, signal: AbortSignal): Promise<void> {
   switch (config.kind) {
     case 'help':
@@ -56,7 +61,7 @@ async function execute(config: Config, signal: AbortSignal): Promise<void> {
     case 'run':
       return run(config, signal);
     case 'list':
-      return io.print(listCases(chooseCases(catalogue({ ...config, cell: config.cell ?? 'dual' }), config), config));
+      return list(config);
     case 'diff':
       process.exitCode = await diffCommand(config.args, io);
       return;

@@ -2,10 +2,9 @@ import { randomInt } from 'node:crypto';
 import { homedir } from 'node:os';
 import { ConfigError, type Random, systemClock } from '@switchyard/core';
 import { type ApiServerConnection, inClusterConnection, kubeconfigConnection } from '@switchyard/core/kubernetes';
-import { catalogue } from './cases/catalogue.ts';
 import { cleanUpCluster, openClusterEnvironment } from './cluster/index.ts';
 import type { ClusterConfig, RunConfig } from './config.ts';
-import { chooseCases } from './engine/choose-cases.ts';
+import { type Selection, selectCases } from './engine/select-cases.ts';
 import { Gate } from './engine/gate.ts';
 import { plannedRuns, runProxy } from './engine/run-proxy.ts';
 import type { FamilyCell } from './model/case.ts';
@@ -19,7 +18,7 @@ const random: Random = () => randomInt(2 ** 32) / 2 ** 32;
 
 /** Runs the cases on a cluster, in one namespace that is removed before this resolves or rejects. */
 export async function runOnCluster(
-  config: RunConfig & { readonly proxy: ClusterConfig },
+  config: RunConfig & Selection & { readonly proxy: ClusterConfig },
   onProgress: OnProgress,
   signal: AbortSignal,
 ): Promise<readonly RunReport[]> {
@@ -40,7 +39,7 @@ export async function runOnCluster(
   );
   const cell = config.cell ?? cellOf(environment.ipFamilies);
   const { proxyUnderTest } = environment;
-  const cases = chooseCases(catalogue({ dataplane: proxyUnderTest.dataplane, cell }), config);
+  const cases = selectCases({ dataplane: proxyUnderTest.dataplane, cell }, config);
   onProgress({ kind: 'planned', runs: plannedRuns([{ proxy: proxyUnderTest, cell, cases }], rounds) });
   let hasFailed = false;
   const reports = await runProxy(

@@ -16,22 +16,26 @@ export function scenarioCases({
   cell = 'dual',
 }: Pick<CatalogueOptions, 'dataplane'> & Partial<CatalogueOptions>): readonly ScenarioCase[] {
   const smokeFamily: IpFamily = cell === 'ipv6' ? 'IPv6' : 'IPv4';
-  return allScenarios(dataplaneNamed(dataplane)).map((scenario) => ({
+  const isSmoke = ({ id, ipFamily }: Scenario): boolean => smokeScenarios.has(id) && ipFamily === smokeFamily;
+  return allScenarios(dataplaneNamed(dataplane)).map((scenario) =>
+    scenarioCase(scenario, isSmoke(scenario) ? ['smoke'] : []),
+  );
+}
+
+/** A scenario as a case of its own, outside of any batch. */
+export function scenarioCase(scenario: Scenario, tags: readonly string[] = []): ScenarioCase {
+  return {
     kind: 'scenario',
     id: scenarioCaseId(scenario),
     title: scenario.name,
     why: scenario.why,
-    tags: [
-      'scenario',
-      ...(smokeScenarios.has(scenario.id) && scenario.ipFamily === smokeFamily ? ['smoke'] : []),
-      ...scenarioTags(scenario),
-    ],
+    tags: ['scenario', ...tags, ...scenarioTags(scenario)],
     families: scenario.isDualStack ? 'dual' : scenario.ipFamily,
     needs: scenarioNeeds(scenario),
     notFor: scenario.runs.kinds.includes('packets') ? undefined : scenario.runs.because,
     scenario,
     batch: undefined,
-  }));
+  };
 }
 
 /** `scenario/etp-local/ipv4`; `scenario/dual-stack-endpoints/dual-ipv4` for both families with IPv4 as the first. */

@@ -7,7 +7,7 @@ import type { TestEnvironment, FlowConnector, Seen } from '../model/test-environ
 import { MemoryRecorder } from '../testing/memory-recorder.ts';
 import { ErrorPace } from './error-pace.ts';
 import { Gate } from './gate.ts';
-import { runScenario } from './run-scenario.ts';
+import { runSteps } from './run-scenario.ts';
 
 const { signal } = new AbortController();
 
@@ -78,7 +78,7 @@ test.each<[string, Delay]>([
         pace: new ErrorPace(environment, signal),
         traced: () => Promise.resolve(),
       };
-      await runScenario({ ...scenario, steps }, run, signal);
+      await runSteps({ ...scenario, steps }, run, signal);
       expect(record.checks.filter(({ isAsExpected }) => !isAsExpected)).toEqual([]);
       expect(record.checks).toHaveLength(4);
     }

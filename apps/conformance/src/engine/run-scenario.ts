@@ -50,7 +50,7 @@ export function isOnlyLooking({ steps }: Scenario): boolean {
  * The run with packets: real ones through a real proxy's kernel, one check for each step that looks. The environment has been reset to the
  * scenario's agent settings. Steps that only look run side by side; what changes the cluster waits for them.
  */
-export async function runScenario(scenario: Scenario, run: ScenarioRun, signal: AbortSignal): Promise<void> {
+export async function runSteps(scenario: Scenario, run: ScenarioRun, signal: AbortSignal): Promise<void> {
   const { environment } = run;
   let state = firstState(scenario);
   await environment.put([{ scenario, state }], { wait: true }, signal);

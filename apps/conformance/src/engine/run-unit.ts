@@ -15,7 +15,7 @@ import { Recording } from './case-recorder.ts';
 import { ErrorPace } from './error-pace.ts';
 import { Gate } from './gate.ts';
 import type { Unit } from './plan-units.ts';
-import { lookAt, runScenario, type ScenarioRun } from './run-scenario.ts';
+import { lookAt, runSteps, type ScenarioRun } from './run-scenario.ts';
 
 /** Packets under way at a time, from all cases of an environment. */
 const packetsAtOnce = 160;
@@ -139,7 +139,7 @@ class Attempt {
     else {
       checkOracle(one.scenario);
       await environment.reset(one.scenario.agent, signal);
-      await runScenario(
+      await runSteps(
         one.scenario,
         {
           environment,

@@ -30,7 +30,7 @@ test.each([
   { what: 'a list', text: '[]', message: /has no "schema"/ },
   {
     what: 'another schema',
-    text: '{"schema":"switchyard-conformance/2"}',
+    text: '{"schema":"switchyard-conformance/3"}',
     message: /has the schema "switchyard-conformance\/2", and this tool reads switchyard-conformance\/1/,
   },
   {

@@ -82,7 +82,7 @@ describe('the page of a report', () => {
 
   test('a failure has its path by the table and in the kernel', () => {
     expect(page).toContain(
-      'path by Switchyard&#39;s table</h4><ol class="mono"><li>frontend 198.51.100.7:80/TCP of default/web</li>',
+      'path by Switchyard\'s table</h4><ol class="mono"><li>frontend 198.51.100.7:80/TCP of default/web</li>',
     );
     expect(page).toContain('path in the kernel</h4><ol class="mono"><li>prerouting: jump services</li>');
   });
