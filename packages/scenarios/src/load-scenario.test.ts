@@ -48,6 +48,21 @@ describe('loadScenario', () => {
       change: ['port: 80', 'prot: 80'],
       message: /^x\.yaml:5: given\.services\.0\.ports\.0/,
     },
+    {
+      title: 'an unknown field of a flow',
+      change: ['expect: reject', 'expext: reject'],
+      message: /^x\.yaml:7: steps\.0\.expe.t: Invalid key/,
+    },
+    {
+      title: 'an unknown field of a change',
+      change: ['  - { from', '  - remove-endpoint: { service: shop/cart, ips: 10.244.1.5 }\n  - { from'],
+      message: /^x\.yaml:7: steps\.0\.remove-endpoint\.ip/,
+    },
+    {
+      title: 'a step that is none',
+      change: ['  - { from', '  - delete-service: shop/cart\n  - { from'],
+      message: /^x\.yaml:7: steps\.0: a step is a flow \(from, to, expect\) or one of health-check, put-service, /,
+    },
     { title: 'a wrong value', change: ['reject', 'refuse'], message: /^x\.yaml:7: / },
     { title: 'broken YAML', change: ['{ port: 80 }', '{ port: 80'], message: /^x\.yaml:\d+: / },
     {

@@ -102,25 +102,52 @@ export const flowSchema = v.strictObject({
   family,
 });
 
-const step = v.union([
-  flowSchema,
-  v.strictObject({
-    'health-check': v.strictObject({
-      service: key,
-      status: v.union([v.literal(200), v.literal(503), v.literal('closed')]),
-      localEndpoints: v.optional(v.number()),
-      family,
-    }),
+const healthCheckStep = v.strictObject({
+  'health-check': v.strictObject({
+    service: key,
+    status: v.union([v.literal(200), v.literal(503), v.literal('closed')]),
+    localEndpoints: v.optional(v.number()),
+    family,
   }),
-  v.strictObject({ 'put-service': serviceSchema }),
-  v.strictObject({ 'remove-service': key }),
-  v.strictObject({ 'put-endpoint': endpointSchema }),
-  v.strictObject({ 'remove-endpoint': v.strictObject({ service: key, ip: v.string(), family }) }),
-  v.strictObject({ 'node-address': v.string() }),
-  v.strictObject({ 'put-service-cidr': v.strictObject({ name: v.string(), cidr: v.string() }) }),
-  v.strictObject({ 'remove-service-cidr': v.string() }),
-  v.strictObject({ 'restart-agent': v.literal(true) }),
-]);
+});
+const putServiceStep = v.strictObject({ 'put-service': serviceSchema });
+const removeServiceStep = v.strictObject({ 'remove-service': key });
+const putEndpointStep = v.strictObject({ 'put-endpoint': endpointSchema });
+const removeEndpointStep = v.strictObject({
+  'remove-endpoint': v.strictObject({ service: key, ip: v.string(), family }),
+});
+const nodeAddressStep = v.strictObject({ 'node-address': v.string() });
+const putServiceCidrStep = v.strictObject({
+  'put-service-cidr': v.strictObject({ name: v.string(), cidr: v.string() }),
+});
+const removeServiceCidrStep = v.strictObject({ 'remove-service-cidr': v.string() });
+const restartAgentStep = v.strictObject({ 'restart-agent': v.literal(true) });
+
+const changesAndChecks = [
+  healthCheckStep,
+  putServiceStep,
+  removeServiceStep,
+  putEndpointStep,
+  removeEndpointStep,
+  nodeAddressStep,
+  putServiceCidrStep,
+  removeServiceCidrStep,
+  restartAgentStep,
+] as const;
+const anyStep = v.union([flowSchema, ...changesAndChecks]);
+const stepNames = changesAndChecks.flatMap(({ entries }) => Object.keys(entries));
+
+/** A step, checked as what its keys say, so that a mistake is reported at its own place. */
+const step: v.GenericSchema<v.InferInput<typeof anyStep>, v.InferOutput<typeof anyStep>> = v.lazy((input) => {
+  const keys = typeof input === 'object' && input !== null ? Object.keys(input) : [];
+  const named = changesAndChecks.find(({ entries }) => Object.keys(entries).some((name) => keys.includes(name)));
+  if (named !== undefined) return named;
+  if (keys.some((name) => name in flowSchema.entries)) return flowSchema;
+  return v.custom<v.InferOutput<typeof anyStep>>(
+    () => false,
+    `a step is a flow (from, to, expect) or one of ${stepNames.join(', ')}`,
+  );
+});
 
 /** A whole file. */
 export const scenarioSchema = v.strictObject({

@@ -31,12 +31,12 @@ test.each([
   {
     what: 'another schema',
     text: '{"schema":"switchyard-conformance/3"}',
-    message: /has the schema "switchyard-conformance\/2", and this tool reads switchyard-conformance\/1/,
+    message: /has the schema "switchyard-conformance\/3", and this tool reads switchyard-conformance\/2/,
   },
   {
     what: 'a wrong status',
     text: writeReport(report).replace('"passed"', '"green"'),
-    message: /not a report of switchyard-conformance\/1:\n {2}runs\.0\.cases\.0\.status: .*"green"$/,
+    message: /not a report of switchyard-conformance\/2:\n {2}runs\.0\.cases\.0\.status: .*"green"$/,
   },
   {
     what: 'no time',

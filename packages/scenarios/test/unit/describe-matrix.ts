@@ -1,3 +1,4 @@
+import type { IpFamily } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import {
   type BackendHarness,
@@ -12,14 +13,17 @@ import {
 
 const { signal } = new AbortController();
 
-/** Tests backends with the matrix and all orders in which endpoints end. */
-export function describeMatrix(subjects: readonly (readonly [string, BackendHarness])[]): void {
+/** Tests backends with the matrix and all orders in which endpoints end, in some IP families. */
+export function describeMatrix(
+  subjects: readonly (readonly [string, BackendHarness])[],
+  families: readonly IpFamily[],
+): void {
   describe.each(subjects)('the rendering: what %s renders does what the rules of the matrix say', (_, harness) => {
     const { dataplane } = harness;
     const all = [
       ...matrixScenarios(dataplane).map(({ scenario }) => scenario),
       ...endingScenarios(dataplane, endingOrders),
-    ];
+    ].filter(({ ipFamily }) => families.includes(ipFamily));
     const rows = all.map((scenario) => [`${scenario.id} ${scenario.ipFamily}`, scenario] as const);
 
     test.each(rows)('%s', async (_title, scenario) => {
