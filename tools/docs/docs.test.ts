@@ -96,7 +96,7 @@ test('a block of YAML or JSON that does not parse is found; a fragment is left o
 });
 
 test('every block of code has a language that GitHub and the site know, or none', () => {
-  const languages = /^(sh|ts|yaml|json|nft|mermaid)?( |$)/;
+  const languages = /^(sh|ts|js|yaml|json|nft|mermaid)?( |$)/;
   const faults = markdownPages().flatMap((page) =>
     codeBlocksOf(page)
       .filter(({ info }) => !languages.test(info))
