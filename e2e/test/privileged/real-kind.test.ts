@@ -132,7 +132,7 @@ test('a cell runs to its end: images are built and reach all nodes, the controll
   expect(printed.join('\n')).toContain(`passed   ${cell}`);
   expect(status).toBe(0);
   const log = await result('commands.log');
-  expect(log).toMatch(/switchyard\/agent-nftables:0\.0\.0 \(sha256:\w+\): \d+\.\d MB, unpacked/);
+  expect(log).toMatch(/switchyard\/agent-nftables:\d+\.\d+\.\d+ \(sha256:\w+\): \d+\.\d MB, unpacked/);
   for (const node of ['control-plane', 'worker', 'worker2']) {
     expect(log).toContain(`"switchyard/agent-nftables:0.1.0" with ID`);
     expect(log).toMatch(new RegExp(`not yet present on node "${cluster}-${node}", loading`));
