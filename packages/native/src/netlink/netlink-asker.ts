@@ -3,7 +3,8 @@ import { NativeError } from '../native-error.ts';
 import type { NetlinkSocket } from '../netlink-socket.ts';
 import { NLM_F, NLMSG } from './constants.ts';
 import { MessageWriter } from './message-writer.ts';
-import { type NetlinkMessage, readErrno, readMessages } from './read-messages.ts';
+import { receiveAnswers } from './netlink-exchange.ts';
+import { type NetlinkMessage, readErrno } from './read-messages.ts';
 
 /** Texts of an asker's errors. */
 export interface AskerTexts {
@@ -92,18 +93,14 @@ export class NetlinkAsker {
 
   /** Reads messages until `take` returns true. */
   #receive(take: (bytes: Uint8Array, message: NetlinkMessage) => boolean): void {
-    for (;;) {
-      const length = this.#socket.receive(this.#buffer);
-      if (length === undefined) {
-        const { attempt, code } = this.#texts;
-        const text = `${attempt}: the kernel ended an answer in the middle; will be tried again`;
-        throw new HostError(`${code}.unfinished`, text);
-      }
-      const bytes = this.#buffer.subarray(0, length);
-      for (const message of readMessages(bytes)) {
-        if (message.sequence === this.#sequence && take(bytes, message)) return;
-      }
+    for (const [message, bytes] of receiveAnswers(this.#socket, this.#buffer)) {
+      if (message.sequence === this.#sequence && take(bytes, message)) return;
     }
+    const { attempt, code } = this.#texts;
+    throw new HostError(
+      `${code}.unfinished`,
+      `${attempt}: the kernel ended an answer in the middle; will be tried again`,
+    );
   }
 
   #check(errno: number): void {
