@@ -2,7 +2,7 @@ import { ipToBytes, parseIp, tryParseIp, ipv4Text, ipv6Text } from '@switchyard/
 import { describe, expect, test } from 'vitest';
 import { elementOf, type RawElement } from './decode-elements.ts';
 import { type IntervalForm, intervalTexts, type ReadBoundary } from './decode-intervals.ts';
-import { objectLayout } from './layouts.ts';
+import { objectLayout } from './encode-batch.ts';
 
 describe('addresses from bytes are spelled as core spells them', () => {
   test.each(['0.0.0.0', '10.0.0.1', '255.255.255.255'])('%s', (text) => {

@@ -5,7 +5,7 @@ import { birthmarkSet, intervalKind, intervalObjects, ruleMarksSet } from '../..
 import { schemas } from '../../render/schemas.ts';
 import { skeletonDigest } from '../../render/skeleton.ts';
 import { ElementReader, elementOf, type RawElement } from './decode-elements.ts';
-import { objectLayout } from './layouts.ts';
+import { objectLayout } from './encode-batch.ts';
 
 const reader = new ElementReader();
 

@@ -7,7 +7,7 @@ import type { WriteRequest } from '../transport.ts';
 import { BATCH, familyInet, maxListLength, NFT_MSG, NFTA, subsystem } from './constants.ts';
 import { writeClass } from './encode-class.ts';
 import { writeIntervals } from './encode-intervals.ts';
-import { layouts, type ObjectLayout, type PartsLayout, unknownObject } from './layouts.ts';
+import { layouts, type ObjectLayout, type PartsLayout } from './layouts.ts';
 
 /** One message of a batch, for finding the change that an answer is about. */
 export interface SentMessage {
@@ -35,6 +35,13 @@ export interface BatchTarget {
   readonly table: string;
   /** Begins a message of the batch; returns nothing to be kept. It is ended by `endMessage` of the writer. */
   begin(type: number, flags: number, object: string | undefined): void;
+}
+
+/** The layout of an object by its name with suffix. */
+export function objectLayout(name: string): ObjectLayout {
+  const layout = layouts.get(name);
+  if (layout === undefined) throw new InvariantError(`no elements are written to an object ${JSON.stringify(name)}`);
+  return layout;
 }
 
 /** Encodes transactions into one buffer that is used again and again. */
@@ -141,8 +148,7 @@ export class BatchEncoder {
       this.#writer.length - this.#list < maxListLength;
     if (isSame) return open;
     this.#endList();
-    const name = id.slice(0, id.indexOf(' '));
-    const layout = layouts.get(name) ?? unknownObject(name);
+    const layout = objectLayout(id.slice(0, id.indexOf(' ')));
     const isAdd = kind === 'add';
     // Without NLM_F_EXCL: an existing element is no error, unless it has other data.
     const [type, flags] = isAdd ? [NFT_MSG.NEWSETELEM, NLM_F.CREATE] : [NFT_MSG.DELSETELEM, 0];

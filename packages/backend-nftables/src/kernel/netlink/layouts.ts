@@ -1,4 +1,3 @@
-import { InvariantError } from '@switchyard/core';
 import { type FamilySuffix, dropSets } from '../../render/names.ts';
 import { type Part, type Schema, dropSetSchema, schemas } from '../../render/schemas.ts';
 
@@ -28,16 +27,6 @@ export const layouts: ReadonlyMap<string, ObjectLayout> = new Map(
     (['4', '6'] as const).map((suffix) => [`${object}${suffix}`, layoutOf(object, schema, suffix)] as const),
   ),
 );
-
-/** The layout of an object by its name with suffix. */
-export function objectLayout(name: string): ObjectLayout {
-  return layouts.get(name) ?? unknownObject(name);
-}
-
-/** Throws: an object without a layout is a mistake of this backend. */
-export function unknownObject(name: string): never {
-  throw new InvariantError(`no elements are written to an object ${JSON.stringify(name)}`);
-}
 
 function layoutOf(object: string, { key, data }: Schema, suffix: FamilySuffix): ObjectLayout {
   return {

@@ -37,11 +37,10 @@ import type {
 import { NFT_MSG, NFTA } from './constants.ts';
 import { ElementReader, elementOf, keyOf, packetsOf, type RawElement } from './decode-elements.ts';
 import { boundaryOf, intervalTexts } from './decode-intervals.ts';
-import { BatchEncoder, type BatchTarget, type EncodedBatch } from './encode-batch.ts';
+import { BatchEncoder, type BatchTarget, type EncodedBatch, objectLayout } from './encode-batch.ts';
 import { writeTable } from './encode-table.ts';
 import { exchangeErrors, explainRefusal, isTooLarge, refusedRead } from './refusals.ts';
 import { encodeHeartbeat, heartbeatAges } from './heartbeat.ts';
-import { objectLayout } from './layouts.ts';
 import { type ReadSet, readSet, requestElements, requestSets, requestTable } from './requests.ts';
 import { clearElements } from './write-objects.ts';
 
