@@ -8,7 +8,7 @@ import {
   readMessages,
 } from '@switchyard/native';
 import type { NoticeReader } from './notices.ts';
-import type { OwnChanges } from './own-changes.ts';
+import { OwnChanges } from './own-changes.ts';
 
 /** NFNLGRP_NFTABLES: every change of every table. */
 const nftablesGroup = 7;
@@ -31,16 +31,11 @@ export interface TableWatchOptions {
   readonly netns?: string | undefined;
   readonly clock: Clock;
   /** Own sockets, whose changes the kernel filters out. Default: none. */
-  readonly own?: WatchedSockets;
+  readonly own?: OwnChanges;
   readonly notes: NoticeReader;
   /** For tests; default `openNetlinkSocket`. */
   readonly open?: (options: NetlinkOptions) => NetlinkSocket;
 }
-
-type WatchedSockets = Pick<OwnChanges, 'version' | 'portIds' | 'onChange'>;
-
-/** No own sockets. */
-const noSockets: WatchedSockets = { version: 0, portIds: [], onChange: () => ({ [Symbol.dispose]: () => undefined }) };
 
 /**
  * Reports foreign changes to nftables (iptables-nft included) until aborted, one report per reading. Rejects with `NativeError`, or
@@ -66,14 +61,14 @@ export async function watchTables(
 
 class TableWatch implements Disposable {
   readonly #options: TableWatchOptions;
-  readonly #own: WatchedSockets;
+  readonly #own: OwnChanges;
   readonly #buffer = new Uint8Array(datagramLength);
   #socket: NetlinkSocket;
   #ownVersion: number;
 
   constructor(options: TableWatchOptions) {
     this.#options = options;
-    this.#own = options.own ?? noSockets;
+    this.#own = options.own ?? new OwnChanges();
     this.#ownVersion = this.#own.version;
     this.#socket = this.#open();
   }
