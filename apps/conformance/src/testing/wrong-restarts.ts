@@ -35,7 +35,7 @@ export const wrongRestarts: readonly WrongRow[] = [
   ['agent-down', 'changes rules though it is dead', { followsWhileDown: true }, /^away\/a replaced endpoint/],
   ['agent-down', 'leaves what changed meanwhile', onlyOnStart((_, kernel) => kernel), /^back\/the new/],
   ['agent-down', 'leaves a Service that went meanwhile', onlyOnStart(keepsOldServices), /^back\/the removed Service/],
-  ['agent-down', 'needs 0.62 s', { startsWithin: millis(620) }, /^first answer/],
+  ['agent-down', 'needs 1.01 s', { startsWithin: millis(1010) }, /^first answer/],
   [
     'agent-down',
     'loses a request at the start',

@@ -5,9 +5,7 @@ import { type LabRun, runLabs } from '../../src/lab/run-labs.ts';
 import type { ConformanceCase, FamilyCell } from '../../src/model/case.ts';
 import type { ProgressEvent } from '../../src/model/progress.ts';
 import type { CaseResult } from '../../src/model/report-file.ts';
-import { failureText } from '../../src/report/failure-text.ts';
-import { failedChecks } from '../../src/report/failures.ts';
-import { painter } from '../../src/report/painter.ts';
+import { expectPassed } from '../expect-passed.ts';
 
 const dataplanes = {
   nftables: 'nftables',
@@ -92,7 +90,7 @@ async function checked(key: string, { skip }: TestContext): Promise<void> {
   expect(result, 'a case that was not run').toBeDefined();
   if (result === undefined) return;
   skip(result.status === 'skipped' && (result.because ?? '') !== '', result.because);
-  expect(result.status === 'passed' ? '' : failureText(result, failedChecks([result]), painter(false))).toBe('');
+  expectPassed(result);
 }
 
 function take(event: ProgressEvent): void {

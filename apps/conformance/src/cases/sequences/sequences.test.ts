@@ -67,10 +67,10 @@ describe('a proxy that does something wrong fails', () => {
   });
 });
 
-test('a foreign proxy has the time that kube-proxy was measured with, and half of it more', async () => {
-  const about = { dataplane: 'nftables', command: 'kube-proxy' } as const;
-  const quick = await run('sequence/agent-down/ipv4', { ...about, proxy: { startsWithin: millis(670) } });
-  expect(quick.failed).toEqual([]);
-  const slow = await run('sequence/agent-down/ipv4', { ...about, proxy: { startsWithin: millis(1010) } });
-  expect(slow.failed).toEqual(['first answer after the start']);
+test('a start may need what kube-proxy was measured with, and half of it more', async () => {
+  const { failed } = await run('sequence/agent-down/ipv4', {
+    dataplane: 'nftables',
+    proxy: { startsWithin: millis(990) },
+  });
+  expect(failed).toEqual([]);
 });

@@ -1,0 +1,9 @@
+import type { CaseResult } from '../src/model/report-file.ts';
+import { failureText } from '../src/report/failure-text.ts';
+import { failedChecks } from '../src/report/failures.ts';
+import { painter } from '../src/report/painter.ts';
+
+/** Throws an error whose message is the whole report of a case that has not passed: an assertion would print its first words alone. */
+export function expectPassed(result: CaseResult): void {
+  if (result.status !== 'passed') throw new Error(failureText(result, failedChecks([result]), painter(false)));
+}
