@@ -7,6 +7,7 @@ import { nftablesTraits } from '@switchyard/backend-nftables/traits';
 import { type DataplaneTraits, InvariantError, type IpFamily } from '@switchyard/core';
 import type { DataplaneBackendFactory } from '@switchyard/core/engine';
 import type { IptablesVariant } from '@switchyard/netfilter/iptables';
+import { cleanBackend, cleanLeftNftables } from './cleanup/clean-backend.ts';
 import { removeEbpfState, removeLeftEbpfState } from './cleanup/ebpf-state.ts';
 import type { NftTables } from './cleanup/nft-tables.ts';
 import type { Removal } from './cleanup/removal.ts';
@@ -47,7 +48,11 @@ export interface RegisteredBackend {
 export type RemoveState = (backend: RegisteredBackend, place: BackendPlace, signal: AbortSignal) => Promise<Removal>;
 
 const registry: RegisteredBackend[] = [
-  { traits: nftablesTraits, load: async () => (await import('@switchyard/backend-nftables')).nftablesBackend },
+  {
+    traits: nftablesTraits,
+    load: async () => (await import('@switchyard/backend-nftables')).nftablesBackend,
+    removeState: { always: cleanBackend, atStart: cleanLeftNftables },
+  },
   {
     traits: iptablesTraits,
     load: async () => (await import('@switchyard/backend-iptables')).iptablesBackend,

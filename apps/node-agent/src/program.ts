@@ -244,7 +244,7 @@ function hostOf(
     openFlowTable: async () => (await netfilter()).createFlowTable({ clock: systemClock }),
     removeLeftRules: async (whose, stop) => {
       const wish = whose === 'ours' ? 'keep' : kubeProxyRules;
-      const from = { mode, variant, kubeProxyRules: wish, backendHost, ipFamilies };
+      const from = { mode, variant, kubeProxyRules: wish, backendHost, files: kernelFiles(), ipFamilies };
       const left = await removeLeftRules(from, stop);
       // The removal may have read tens of thousands of chains as text.
       if (left.ours.removed.length + left.kubeProxy.removed.length > 0) setImmediate(collectGarbage);

@@ -1,3 +1,4 @@
+import { HostError } from '@switchyard/core';
 import type { BackendPlace, RegisteredBackend } from '../backends.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
 
@@ -19,4 +20,19 @@ export async function cleanBackend(
     removals.push(await removalOf(clean, signal));
   }
   return joinRemovals(removals);
+}
+
+/** As `cleanBackend`, for the start of another mode: loads the nftables backend only if the kernel has a table of its names. */
+export async function cleanLeftNftables(
+  backend: RegisteredBackend,
+  place: BackendPlace,
+  signal: AbortSignal,
+): Promise<Removal> {
+  try {
+    const names = await place.host.tables.listTables('inet');
+    if (!names.some((name) => name.startsWith('switchyard'))) return nothingRemoved;
+  } catch (error) {
+    if (!(error instanceof HostError)) throw error; // others are told by the clean-up
+  }
+  return cleanBackend(backend, place, signal);
 }

@@ -12,6 +12,7 @@ import {
   removeChains,
   type TableRemoval,
 } from '@switchyard/netfilter/iptables';
+import { tableFamily } from './iptables-tables.ts';
 import type { NftTables } from './nft-tables.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
 
@@ -60,7 +61,7 @@ interface UnreadTable {
 
 /** Throws if a table that iptables cannot read has chains of kube-proxy. Such tables were written with nft. */
 async function refuseUnreadableChains({ tables, ipFamily, table }: UnreadTable): Promise<Removal> {
-  const found = await tables.listChains({ family: ipFamily === 'IPv4' ? 'ip' : 'ip6', table });
+  const found = await tables.listChains({ family: tableFamily(ipFamily), table });
   const name = iptablesName({ ipFamily, variant: 'nft' });
   const chains = found.filter(isKubeProxyChain);
   if (chains.length === 0) return nothingRemoved;

@@ -1,6 +1,7 @@
 import type { IpFamily } from '@switchyard/core';
 import { allOfKubeProxy, iptablesPlaces } from '@switchyard/netfilter/iptables';
 import { removePlace, type RuleAccess } from './iptables-place.ts';
+import { tableFamily } from './iptables-tables.ts';
 import type { NftTables } from './nft-tables.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
 
@@ -26,7 +27,7 @@ export async function removeKubeProxyRules(
 
 /** Removes the table of kube-proxy's nftables mode in one family. Rejects with `HostError`. */
 export async function removeNftTable(tables: NftTables, ipFamily: IpFamily): Promise<Removal> {
-  const family = ipFamily === 'IPv4' ? 'ip' : 'ip6';
+  const family = tableFamily(ipFamily);
   const isRemoved = await tables.deleteTable({ family, table: kubeProxyTable });
   return isRemoved ? { ...nothingRemoved, removed: [`nftables table ${family} ${kubeProxyTable}`] } : nothingRemoved;
 }

@@ -2,7 +2,8 @@ import type { CommandResult, CommandRunner } from '@switchyard/host';
 import { describe, expect, test } from 'vitest';
 import { cleanUp } from './clean-up.ts';
 import { type LeftRules, ourVariant, removeLeftRules } from './left-rules.ts';
-import { backendHost } from '../testing/backend-host.ts';
+import { nothingRemoved } from './removal.ts';
+import { backendHost, memoryTables } from '../testing/backend-host.ts';
 
 const { signal } = new AbortController();
 const chains = '*nat\n:POSTROUTING ACCEPT [0:0]\n:KUBE-SERVICES - [0:0]\n-A POSTROUTING -j KUBE-SERVICES\nCOMMIT\n';
@@ -13,9 +14,11 @@ const forward =
 /** A machine without tables of nftables, and with these rules by program; tables of the name `refused` cannot be written, those of `unreadable` not read. */
 function machine(saves: Readonly<Record<string, string>>, refused?: string, unreadable?: string) {
   const written: string[] = [];
+  const asked: string[] = [];
   const done: CommandResult = { exitCode: 0, stdout: '', stderr: '' };
   const runner: CommandRunner = {
     run: async (file, args, { stdin, onStdout }) => {
+      asked.push(file);
       if (args.includes('--version'))
         return { ...done, stdout: `v1.8.9 (${file.includes('nft') ? 'nf_tables' : 'legacy'})` };
       if (file === `${unreadable}-save`) return { ...done, exitCode: 1, stderr: 'Operation not permitted' };
@@ -29,13 +32,21 @@ function machine(saves: Readonly<Record<string, string>>, refused?: string, unre
       return done;
     },
   };
-  const host = backendHost(runner);
+  const has = (program: string): boolean => Object.keys(saves).includes(program);
+  const tables = {
+    ...memoryTables(),
+    listTables: async (family: string) => (family === 'ip' && has('iptables-nft') ? ['nat'] : []),
+    listChains: async () =>
+      (saves['iptables-nft'] ?? '').split('\n').flatMap((line) => /^:(\S+)/.exec(line)?.[1] ?? []),
+  };
+  const host = backendHost(runner, tables);
+  const names = { read: () => (has('iptables-legacy') ? 'nat' : undefined), write: () => undefined };
   const left = (kubeProxyRules: 'remove' | 'keep'): Promise<LeftRules> =>
     removeLeftRules(
-      { mode: 'nftables', variant: undefined, kubeProxyRules, backendHost: host, ipFamilies: ['IPv4'] },
+      { mode: 'nftables', variant: undefined, kubeProxyRules, backendHost: host, files: names, ipFamilies: ['IPv4'] },
       signal,
     );
-  return { written, host, left };
+  return { written, asked, host, files: names, left };
 }
 
 describe('the nftables mode', () => {
@@ -65,12 +76,21 @@ describe('the nftables mode', () => {
   });
 });
 
+test('where no chain can be ours or of kube-proxy, no program is run', async () => {
+  const { asked, left } = machine({
+    'iptables-nft': '*nat\n:POSTROUTING ACCEPT [0:0]\n:CNI-HOSTPORT - [0:0]\nCOMMIT\n',
+  });
+  const { ours, kubeProxy } = await left('remove');
+  expect([asked, ours, kubeProxy]).toEqual([[], nothingRemoved, nothingRemoved]);
+});
+
 test('the iptables mode does not touch the variant that it writes, and no iptables while it does not know which', async () => {
-  const { written, host } = machine({ 'iptables-nft': chains + mark, 'iptables-legacy': chains + mark });
+  const { written, host, files } = machine({ 'iptables-nft': chains + mark, 'iptables-legacy': chains + mark });
   const options = {
     mode: 'iptables',
     kubeProxyRules: 'remove',
     backendHost: host,
+    files,
     ipFamilies: ['IPv4'],
   } as const;
   await removeLeftRules({ ...options, variant: undefined }, signal);

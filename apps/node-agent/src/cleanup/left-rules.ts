@@ -1,4 +1,5 @@
 import { HostError, type IpFamily } from '@switchyard/core';
+import type { KernelFiles } from '@switchyard/host';
 import {
   allButForward,
   birthmarkChain,
@@ -11,6 +12,7 @@ import {
 import { type BackendHost, backendOf, registeredBackends } from '../backends.ts';
 import { cleanBackend } from './clean-backend.ts';
 import { type PlaceOutcome, type RuleAccess, removePlace } from './iptables-place.ts';
+import { mayHaveOurChains } from './iptables-tables.ts';
 import { removeNftTable } from './kube-proxy-rules.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
 
@@ -21,6 +23,7 @@ export interface LeftRulesOptions {
   readonly variant: IptablesVariant | undefined;
   readonly kubeProxyRules: 'remove' | 'keep';
   readonly backendHost: BackendHost;
+  readonly files: KernelFiles;
   readonly ipFamilies: readonly IpFamily[];
 }
 
@@ -37,7 +40,7 @@ export interface LeftRules {
  * because conntrack holds their translation. Rejects only when aborted.
  */
 export async function removeLeftRules(options: LeftRulesOptions, signal: AbortSignal): Promise<LeftRules> {
-  const { mode, variant, kubeProxyRules, backendHost, ipFamilies } = options;
+  const { mode, variant, kubeProxyRules, backendHost, files, ipFamilies } = options;
   const { tables } = backendHost;
   const ours: Removal[] = [];
   const kubeProxy: Removal[] = [];
@@ -53,6 +56,7 @@ export async function removeLeftRules(options: LeftRulesOptions, signal: AbortSi
   const writesChains = backendOf(mode).detectVariant !== undefined;
   for (const place of iptablesPlaces(ipFamilies)) {
     if (writesChains && (variant === undefined || place.variant === variant)) continue;
+    if (!(await mayHaveOurChains({ tables, files }, place))) continue;
     const { isOurs, ...removal } = await removeFrom(place, options, signal);
     (isOurs ? ours : kubeProxy).push(removal);
   }

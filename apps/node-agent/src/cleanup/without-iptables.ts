@@ -1,6 +1,7 @@
-import { HostError, type IpFamily } from '@switchyard/core';
+import { HostError } from '@switchyard/core';
 import { birthmarkChain, iptablesName, type IptablesPlace } from '@switchyard/netfilter/iptables';
 import { type KernelFiles } from '@switchyard/host';
+import { legacyTables, tableFamily } from './iptables-tables.ts';
 import type { NftTables } from './nft-tables.ts';
 
 /** Access to a place without iptables. */
@@ -21,18 +22,12 @@ export async function refuseUnseenRules(unread: PlaceWithoutIptables): Promise<v
     if (!(await hasBirthmark(unread))) return;
     throw unseen(`rules of this agent are in the tables of ${name}`, name);
   }
-  const tables = files.read(legacyTables[place.ipFamily])?.split(/\s+/) ?? [];
+  const tables = legacyTables(files, place.ipFamily);
   if (tables.includes('mangle')) throw unseen(`the kernel has tables of ${name} (${tables.join(', ')})`, name);
 }
 
-/** Names of the tables that legacy programs have made in this network namespace; no file without the kernel's module. */
-const legacyTables: Readonly<Record<IpFamily, string>> = {
-  IPv4: '/proc/net/ip_tables_names',
-  IPv6: '/proc/net/ip6_tables_names',
-};
-
 async function hasBirthmark({ tables, place }: PlaceWithoutIptables): Promise<boolean> {
-  const family = place.ipFamily === 'IPv4' ? 'ip' : 'ip6';
+  const family = tableFamily(place.ipFamily);
   return (await tables.listChains({ family, table: 'mangle' })).includes(birthmarkChain);
 }
 
