@@ -80,8 +80,8 @@ test('the variant is looked for in both families, and the reason is logged', asy
     version('iptables-legacy', 'legacy'),
     version('ip6tables-legacy', 'legacy'),
     { file: 'iptables-nft-save', args: ['-t', 'mangle'], answer: { stdout: mangle } },
-    version('iptables-nft', 'nf_tables'),
-    trial(),
+    { file: 'ip6tables-nft-save', args: ['-t', 'mangle'], answer: {} },
+    trial(), // the version is known
   ]);
   await openIptables({ runner, variant: 'auto', logger, packetCounters }, 'IPv4', signal);
   runner.assertDone();

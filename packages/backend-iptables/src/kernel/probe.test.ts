@@ -110,9 +110,9 @@ test('a crash at the rules is no refusal of the kernel', async () => {
 test('one family is enough, and the reason against the other is logged', async () => {
   const runner = new ScriptedRunner([
     version('1.8.9'),
-    scratch({}),
     { file: 'ip6tables-nft', args: ['--version'], answer: missing },
     { file: 'ip6tables', args: ['--version'], answer: missing },
+    scratch({}),
   ]);
   const reasons = ['ip6tables-nft is not installed; install the package iptables'];
   const warnings: unknown[] = [];

@@ -68,8 +68,9 @@ export async function probeHost(host: ProbedHost, signal: AbortSignal): Promise<
   const variant = host.variant === 'auto' ? (await detectVariant(runner, ipFamilies, signal)).variant : host.variant;
   const usable: IpFamily[] = [];
   const reasons: string[] = [];
-  for (const ipFamily of ipFamilies) {
-    const faults = await faultsOf({ runner, variant }, ipFamily, signal);
+  const tried = await Promise.all(ipFamilies.map((ipFamily) => faultsOf({ runner, variant }, ipFamily, signal)));
+  for (const [index, ipFamily] of ipFamilies.entries()) {
+    const faults = tried[index] ?? [];
     if (faults.length === 0) usable.push(ipFamily);
     reasons.push(...faults);
   }

@@ -12,17 +12,32 @@ export interface IptablesPrograms extends IptablesPlace {
 
 const timeout = seconds(20);
 
+/** What was found, by runner and name of the place: a start needs it four times, and each answer costs a process. */
+const known = new WeakMap<CommandRunner, Map<string, IptablesPrograms>>();
+
 /**
  * Finds the programs of a place: those with the variant in their name, or the plain ones where they turn out to be of this
- * variant. Undefined when there are none. Rejects with `CommandError` when one is there and does not work.
+ * variant. Undefined when there are none. Asks no more once a runner has found them. Rejects with `CommandError` when one is there and
+ * does not work.
  */
 export async function findIptables(
   runner: CommandRunner,
   place: IptablesPlace,
   signal: AbortSignal,
 ): Promise<IptablesPrograms | undefined> {
-  const { ipFamily, variant } = place;
-  for (const command of [iptablesName(place), plainName(ipFamily)]) {
+  const ofRunner = known.get(runner) ?? new Map<string, IptablesPrograms>();
+  known.set(runner, ofRunner);
+  const found = ofRunner.get(iptablesName(place)) ?? (await askPrograms(runner, place, signal));
+  if (found !== undefined) ofRunner.set(iptablesName(place), found);
+  return found;
+}
+
+async function askPrograms(
+  runner: CommandRunner,
+  { ipFamily, variant }: IptablesPlace,
+  signal: AbortSignal,
+): Promise<IptablesPrograms | undefined> {
+  for (const command of [iptablesName({ ipFamily, variant }), plainName(ipFamily)]) {
     const args = ['--version'];
     const answer = await ifInstalled(() => runner.run(command, args, { timeout, signal }));
     if (answer !== undefined && answer.exitCode !== 0) {

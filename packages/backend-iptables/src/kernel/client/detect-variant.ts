@@ -37,30 +37,15 @@ export async function detectVariant(
   if (only.length === 0) return { variant: 'nft', reason: 'no iptables is installed' };
   if (none.length === 0) return alone(only);
   // The hints are in mangle too, which is small: all tables of the nft variant may take long.
-  for (const programs of nft) {
-    const { hint } = await look(runner, programs, ['-t', 'mangle'], signal);
-    if (hint !== undefined) return hinted(programs, hint);
-  }
-  let rules = 0;
-  for (const programs of legacy) {
-    // With `-t`, iptables-legacy would make the kernel create the table; without, it reads the existing ones.
-    const found = await look(runner, programs, [], signal);
-    if (found.hint !== undefined) return hinted(programs, found.hint);
-    rules += found.rules;
-  }
-  return rules === 0 ? { variant: 'nft', reason: 'no rules in iptables-legacy' } : compared(runner, nft, rules, signal);
-}
-
-async function compared(
-  runner: CommandRunner,
-  nft: readonly IptablesPrograms[],
-  legacyRules: number,
-  signal: AbortSignal,
-): Promise<DetectedVariant> {
-  let rules = 0;
-  for (const programs of nft) rules += (await look(runner, programs, [], signal)).rules;
-  const reason = `rules in iptables-legacy: ${legacyRules}, in iptables-nft: ${rules}`;
-  return { variant: legacyRules > rules ? 'legacy' : 'nft', reason };
+  const inMangle = await lookAll(runner, nft, ['-t', 'mangle'], signal);
+  if (inMangle.hinted !== undefined) return inMangle.hinted;
+  // With `-t`, iptables-legacy would make the kernel create the table; without, it reads the existing ones.
+  const { hinted, rules } = await lookAll(runner, legacy, [], signal);
+  if (hinted !== undefined) return hinted;
+  if (rules === 0) return { variant: 'nft', reason: 'no rules in iptables-legacy' };
+  const { rules: nftRules } = await lookAll(runner, nft, [], signal);
+  const reason = `rules in iptables-legacy: ${rules}, in iptables-nft: ${nftRules}`;
+  return { variant: rules > nftRules ? 'legacy' : 'nft', reason };
 }
 
 async function programsOf(
@@ -69,12 +54,8 @@ async function programsOf(
   ipFamilies: readonly IpFamily[],
   signal: AbortSignal,
 ): Promise<readonly IptablesPrograms[]> {
-  const found: IptablesPrograms[] = [];
-  for (const ipFamily of ipFamilies) {
-    const programs = await findIptables(runner, { ipFamily, variant }, signal);
-    if (programs !== undefined) found.push(programs);
-  }
-  return found;
+  const asked = ipFamilies.map((ipFamily) => findIptables(runner, { ipFamily, variant }, signal));
+  return (await Promise.all(asked)).filter((programs) => programs !== undefined);
 }
 
 function alone([programs]: readonly IptablesPrograms[]): DetectedVariant {
@@ -82,8 +63,25 @@ function alone([programs]: readonly IptablesPrograms[]): DetectedVariant {
   return { variant, reason: `only the ${variant} variant is installed` };
 }
 
-function hinted(programs: IptablesPrograms, hint: string): DetectedVariant {
-  return { variant: programs.variant, reason: `chain ${hint} is in ${iptablesName(programs)}` };
+interface LookAll {
+  readonly hinted: DetectedVariant | undefined;
+  readonly rules: number;
+}
+
+async function lookAll(
+  runner: CommandRunner,
+  all: readonly IptablesPrograms[],
+  args: readonly string[],
+  signal: AbortSignal,
+): Promise<LookAll> {
+  const found = await Promise.all(all.map((programs) => look(runner, programs, args, signal)));
+  const hints = all.flatMap((programs, index): DetectedVariant[] => {
+    const hint = found[index]?.hint;
+    return hint === undefined
+      ? []
+      : [{ variant: programs.variant, reason: `chain ${hint} is in ${iptablesName(programs)}` }];
+  });
+  return { hinted: hints[0], rules: found.reduce((sum, { rules }) => sum + rules, 0) };
 }
 
 interface Look {
