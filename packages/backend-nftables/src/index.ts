@@ -1,8 +1,9 @@
 import type { DataplaneBackend, DataplaneBackendFactory } from '@switchyard/core/engine';
-import type { IpFamily } from '@switchyard/core';
+import { HostError, type IpFamily } from '@switchyard/core';
 import { NftablesBackend, type NftablesHost } from './backend.ts';
-import { openTransport, transportFault } from './open-transport.ts';
-import { probeHost } from './kernel/probe.ts';
+import { NftError } from './kernel/nft-error.ts';
+import { capabilitiesOf, probeHost } from './kernel/probe.ts';
+import { hasOurRules, openTransport } from './open-transport.ts';
 
 export type { NftablesHost } from './backend.ts';
 export { type TableChange, TableWriter, type TableWriterOptions } from './kernel/netlink/table-writer.ts';
@@ -15,8 +16,16 @@ export { printItem } from './render/rules/print.ts';
 export const nftablesBackend: DataplaneBackendFactory<NftablesHost> = {
   name: 'nftables',
   probe: async (host, signal) => {
-    const fault = await transportFault(host);
-    return fault === undefined ? probeHost({ netns: host.netns }, signal) : { status: 'unusable', reasons: [fault] };
+    try {
+      // A kernel that has the rules takes them: a restart makes no network namespace to try them in.
+      if (await hasOurRules(host, signal)) {
+        return { status: 'usable', capabilities: capabilitiesOf({ canAddClasses: true }) };
+      }
+    } catch (error) {
+      if (!(error instanceof HostError)) throw error;
+      if (!(error instanceof NftError)) return { status: 'unusable', reasons: [error.message] };
+    }
+    return await probeHost({ netns: host.netns }, signal);
   },
   open: async (host: NftablesHost, ipFamily: IpFamily): Promise<DataplaneBackend> =>
     new NftablesBackend(host, openTransport(host), ipFamily),

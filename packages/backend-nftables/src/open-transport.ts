@@ -1,7 +1,8 @@
-import { HostError } from '@switchyard/core';
 import { openOwnSocket } from '@switchyard/netfilter';
 import type { NftablesHost } from './backend.ts';
 import { createNetlinkTransport } from './kernel/netlink/netlink-transport.ts';
+import { findTables } from './kernel/tables.ts';
+import { tableNames } from './render/names.ts';
 import { RulesGuard } from './watch/rules-guard.ts';
 import type { NftTransport } from './kernel/transport.ts';
 
@@ -18,13 +19,9 @@ export function openTransport(host: NftablesHost): NftTransport {
   }
 }
 
-/** Why the host's transport cannot be opened; undefined when it can. */
-export async function transportFault(host: NftablesHost): Promise<string | undefined> {
-  try {
-    await openTransport(host)[Symbol.asyncDispose]();
-    return undefined;
-  } catch (error) {
-    if (error instanceof HostError) return error.message;
-    throw error;
-  }
+/** Whether the kernel has a table with the rules of this build. Rejects with `HostError` where it cannot be asked. */
+export async function hasOurRules(host: NftablesHost, signal: AbortSignal): Promise<boolean> {
+  await using transport = openTransport(host);
+  const { current } = await findTables({ transport, names: host.tableNames ?? tableNames }, signal);
+  return current !== undefined;
 }
