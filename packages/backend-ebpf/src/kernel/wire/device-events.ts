@@ -11,6 +11,8 @@ const prefixLengthOffset = 1;
 export class DeviceEvents implements Disposable {
   readonly #socket: NetlinkSocket;
   readonly #buffer = new Uint8Array(1 << 16);
+  /** Ends the wait of `news`. */
+  #wake = new AbortController();
 
   /** Listens from now on. Throws `NativeError`. */
   constructor(netns: string | undefined) {
@@ -19,6 +21,26 @@ export class DeviceEvents implements Disposable {
 
   /** Whether something may have changed since the last call. Never waits. */
   hasChanged(): boolean {
+    const hasChanged = this.#drain();
+    if (hasChanged) this.#wake.abort();
+    return hasChanged;
+  }
+
+  /**
+   * Resolves when something may have changed, also if another call of `hasChanged` returns it meanwhile, and on disposal. At most one call
+   * at a time. Rejects with `signal.reason`.
+   */
+  async news(signal: AbortSignal): Promise<void> {
+    this.#wake = new AbortController();
+    const wake = this.#wake.signal;
+    try {
+      await this.#socket.readable(AbortSignal.any([signal, wake]));
+    } catch (error) {
+      if (signal.aborted || !wake.aborted) throw error;
+    }
+  }
+
+  #drain(): boolean {
     let hasChanged = false;
     for (;;) {
       try {
@@ -33,6 +55,7 @@ export class DeviceEvents implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    this.#wake.abort();
     this.#socket[Symbol.dispose]();
   }
 }

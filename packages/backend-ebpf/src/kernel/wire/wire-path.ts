@@ -3,6 +3,7 @@ import {
   type Clock,
   InvariantError,
   type IpFamily,
+  type Millis,
   millis,
   type PodDetector,
   seconds,
@@ -45,8 +46,8 @@ export interface WirePathOptions extends UplinkOptions {
   readonly read?: () => Network;
 }
 
-/** Maximum time until a new device has the program, unless devices change all the time. */
-const pollInterval = millis(100);
+/** From a change of devices until they have the program, unless devices change all the time: what changes together is read once. */
+const gatherInterval = millis(100);
 /** Pause after a listing, as a multiple of its duration: listing hundreds of devices takes milliseconds, and each new pod changes some. */
 const restFactor = 20;
 /** Longest pause. The next look for faults is after 400 ms, and new devices must have the program by then. */
@@ -129,30 +130,23 @@ export class WirePath implements Wire {
 
   /**
    * Attaches the program to new uplinks 100 ms after they appear (at most 300 ms with many), until aborted; idle before the first
-   * `ensure`. Logs failures; `findFaults` reports them too.
+   * `ensure` and between changes. Logs failures; `findFaults` reports them too.
    */
   async follow(signal: AbortSignal): Promise<void> {
     const { clock, logger } = this.#options;
+    let pause = gatherInterval;
     while (!signal.aborted) {
-      let pause = pollInterval;
       try {
         await abortable(this.#used.promise, signal);
-        await this.#exclusively(async () => {
-          const maps = this.#maps;
-          if (maps === undefined || this.#object === undefined || !this.#hasNews()) return;
-          const start = clock.monotonic();
-          this.#ensureDevices(maps);
-          const polls = Math.ceil(((clock.monotonic() - start) * restFactor) / pollInterval);
-          pause = millis(Math.min(Math.max(polls, 1) * pollInterval, maxRest));
-        });
+        if (!this.#isStale) await this.#events?.news(signal);
+        await clock.sleep(untilBeat(clock, pause), signal);
+        pause = await this.#exclusively(async () => this.#followNews());
       } catch (error) {
         if (signal.aborted) return;
         logger.warn('a change of network devices could not be followed', { ipFamily: this.ipFamily, error });
+        this.#isStale = true;
         pause = retryInterval;
       }
-      await clock.sleep(untilBeat(clock, pause), signal).catch((error: unknown) => {
-        if (!signal.aborted) throw error;
-      });
     }
   }
 
@@ -180,6 +174,17 @@ export class WirePath implements Wire {
   /** Forwarding stays. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#exclusively(async () => this.#close());
+  }
+
+  /** Brings the programs up to date if devices changed. Returns the pause before the next time. */
+  #followNews(): Millis {
+    const { clock } = this.#options;
+    const maps = this.#maps;
+    if (maps === undefined || this.#object === undefined || !this.#hasNews()) return gatherInterval;
+    const start = clock.monotonic();
+    this.#ensureDevices(maps);
+    const pauses = Math.ceil(((clock.monotonic() - start) * restFactor) / gatherInterval);
+    return millis(Math.min(Math.max(pauses, 1) * gatherInterval, maxRest));
   }
 
   #findFaults(): readonly string[] {
