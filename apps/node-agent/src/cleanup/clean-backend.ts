@@ -32,7 +32,7 @@ export async function cleanLeftNftables(
     const names = await place.host.tables.listTables('inet');
     if (!names.some((name) => name.startsWith('switchyard'))) return nothingRemoved;
   } catch (error) {
-    if (!(error instanceof HostError)) throw error; // others are told by the clean-up
+    if (!(error instanceof HostError)) throw error; // the clean-up reports the others
   }
   return cleanBackend(backend, place, signal);
 }

@@ -254,13 +254,17 @@ test('where looking at devices takes long, it is not done all the time', async (
     monotonic: () => millis((now += 10)), // so long takes what is between two calls
     sleep: async (duration) => {
       pauses.push(duration);
-      if (pauses.length === 1) await wire.ip('link', 'set', 'eth0', 'alias', 'changed');
-      else stop.abort();
+      if (pauses.length === 2) stop.abort();
     },
   };
   await using path = wire.open('IPv4', { clock });
   await path.ensure(signal);
-  await path.follow(stop.signal);
+  const following = path.follow(stop.signal);
+  for (const alias of ['changed', 'changed again']) {
+    await wire.ip('link', 'set', 'eth0', 'alias', alias);
+    await sleep(100); // it has read the devices, and waits for the next change
+  }
+  await following;
   expect(pauses).toEqual([90, 160]); // from 10 and 40 on to the beats nearest to 100 and 200 later
   await wire.ip('link', 'set', 'eth0', 'alias', '');
 });

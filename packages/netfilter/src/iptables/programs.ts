@@ -12,7 +12,7 @@ export interface IptablesPrograms extends IptablesPlace {
 
 const timeout = seconds(20);
 
-/** What was found, by runner and name of the place: a start needs it four times, and each answer costs a process. */
+/** Programs by runner and name of the place. A start needs each four times, and to ask costs a process. */
 const known = new WeakMap<CommandRunner, Map<string, IptablesPrograms>>();
 
 /**

@@ -27,7 +27,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 const extras: Readonly<Record<string, readonly RegExp[]>> = {
   'packages/scenarios': [/^scenarios\/[a-z0-9-]+\.yaml$/],
   'packages/backend-ebpf': [/^build\/(socket|wire|pick)\.bpf\.o$/, /^bpf\/LICENSE$/],
-  'packages/native': [/^build\/switchyard_\w+\.node$/, /^CMakeLists\.txt$/, /^(cpp|cmake)\/[\w.]+$/],
+  'packages/native': [/^build\/switchyard_\w+\.node$/, /^CMakeLists\.txt$/, /^(bpf|cpp|cmake)\/[\w.-]+$/],
   'apps/conformance': [/^bin\/switchyard-conformance$/],
 };
 
