@@ -215,9 +215,15 @@ describe.each(ipFamilies)('%s', (family) => {
     const { lab, near } = wire.site;
     const device = await deviceTo(near.addresses[family]!);
     await wire.ip('link', 'set', device, 'mtu', '1300');
+    // A veth drops larger packets of the pod without an ICMP error. So the pod sends small ones, and still offers the usual size.
+    const [flag, size] = family === 'IPv4' ? ['-4', '1460'] : ['-6', '1440'];
+    const { stdout } = await near.run('ip', [flag, 'route', 'show', 'default']);
+    const gateway = stdout.trim().split(/\s+/);
+    await near.run('ip', [flag, 'route', 'replace', ...gateway, 'mtu', '1300', 'advmss', size]);
     expect(Number(await runClient(lab.client, 'bulk', outer(name), 80, 200_000))).toBeGreaterThanOrEqual(200_000);
     const route = await lab.client.run('ip', ['route', 'get', outer(name)]);
     expect(route.stdout).toContain('mtu 1300');
+    await near.run('ip', [flag, 'route', 'replace', ...gateway]);
     await wire.ip('link', 'set', device, 'mtu', '1500');
   });
 });
