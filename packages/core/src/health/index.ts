@@ -1,5 +1,13 @@
 export * from './http-answer.ts';
 export * from './http-handler.ts';
-export * from './http-listener.ts';
+export {
+  createHttpListener,
+  type HttpLimits,
+  type HttpListener,
+  httpListener,
+  type HttpSocket,
+  type ListenTarget,
+  usualHttpLimits,
+} from './http-listener.ts';
 export * from './proxy-health.ts';
 export * from './service-health.ts';

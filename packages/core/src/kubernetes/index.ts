@@ -1,12 +1,31 @@
 export * from './api-server-connection.ts';
 export * from './api-server-addresses.ts';
-export * from './kubernetes-source.ts';
+export { KubernetesSource, type KubernetesSourceOptions, type MergeOptions } from './kubernetes-source.ts';
 export * from './reflector-timings.ts';
 export type { NodeScope } from './resources.ts';
-export * from './to-records.ts';
+export {
+  type IgnoredReason,
+  newProjectionContext,
+  type Projected,
+  type ProjectionContext,
+  projections,
+  type RawObjects,
+  recordFromEndpointSlice,
+  recordFromNode,
+  recordFromService,
+  recordFromServiceCidr,
+  type SkippedPart,
+} from './to-records.ts';
 export * from './in-cluster.ts';
 export * from './load-kubeconfig.ts';
-export * from './api-client.ts';
+export {
+  type ApiBody,
+  type ApiClient,
+  type ApiClientOptions,
+  type ApiRequest,
+  newApiClient,
+  type RawObject,
+} from './api-client.ts';
 export type * from './objects/object-types.ts';
 export * from './objects/object-resources.ts';
 export * from './objects/object-client.ts';

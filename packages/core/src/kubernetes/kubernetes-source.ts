@@ -153,7 +153,7 @@ export interface BatchMerger {
  * than a millisecond from here to the kernel, so steady changes need no more merging. Changes during a longer apply merge in
  * the busy family.
  */
-export const defaultMerge: Omit<MergeOptions, 'clock'> = {
+const defaultMerge: Omit<MergeOptions, 'clock'> = {
   idle: millis(10),
   maxDelay: millis(20),
   quiet: millis(2),

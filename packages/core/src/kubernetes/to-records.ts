@@ -372,4 +372,4 @@ export function readCidr(text: string): Cidr | undefined {
  * Ranges that allow no sender: a packet never comes from the unspecified address (RFC 1122, 3.2.1.3; RFC 4291, 2.5.2).
  * They replace `loadBalancerSourceRanges` without a valid range, since an empty list allows every source.
  */
-export const allowsNobody: readonly Cidr[] = ['0.0.0.0/32' as Cidr, '::/128' as Cidr];
+const allowsNobody: readonly Cidr[] = ['0.0.0.0/32' as Cidr, '::/128' as Cidr];
