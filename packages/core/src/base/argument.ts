@@ -47,3 +47,52 @@ export function requireMethods(name: string, value: unknown, methods: readonly s
 export function requireSignal(name: string, value: unknown): void {
   if (!(value instanceof AbortSignal)) throw wrongArgument(name, 'an AbortSignal', value);
 }
+
+/** Throws `UsageError` unless `value` is a number. */
+export function requireNumber(name: string, value: unknown): asserts value is number {
+  if (typeof value !== 'number' || Number.isNaN(value)) throw wrongArgument(name, 'a number', value);
+}
+
+/** Throws `UsageError` unless `value` is a function. */
+export function requireFunction(name: string, value: unknown): void {
+  if (typeof value !== 'function') throw wrongArgument(name, 'a function', value);
+}
+
+/** Throws `UsageError` unless `value` is an object that can be iterated. */
+export function requireIterable(name: string, value: unknown): void {
+  const isIterable = typeof value === 'object' && value !== null && Symbol.iterator in value;
+  if (!isIterable) throw wrongArgument(name, 'a list or another iterable object', value);
+}
+
+/** Throws `UsageError`, which names the argument or field, for a wrong value. */
+export type ArgumentCheck = (name: string, value: unknown) => void;
+
+/** Throws `UsageError` unless `value` is an object whose fields pass these checks. */
+export function requireFields(name: string, value: unknown, checks: Readonly<Record<string, ArgumentCheck>>): void {
+  const object = objectArgument(name, value);
+  for (const [field, check] of Object.entries(checks)) check(`${name}.${field}`, object[field]);
+}
+
+/** Returns a check that accepts undefined as well. */
+export function optional(check: ArgumentCheck): ArgumentCheck {
+  return (name, value) => {
+    if (value !== undefined) check(name, value);
+  };
+}
+
+/** Returns the check for an object with these methods. */
+export function withMethods(...methods: readonly string[]): ArgumentCheck {
+  return (name, value) => requireMethods(name, value, methods);
+}
+
+/** Returns the check for one of these values. */
+export function oneOf(...values: readonly unknown[]): ArgumentCheck {
+  return (name, value) => requireOneOf(name, value, values);
+}
+
+/** Check for a `Clock`. */
+export const requireClock: ArgumentCheck = withMethods('now', 'monotonic', 'sleep');
+/** Check for a `Logger`. */
+export const requireLogger: ArgumentCheck = withMethods('error', 'warn', 'info', 'debug', 'trace');
+/** Check for a `Metrics`. */
+export const requireMetrics: ArgumentCheck = withMethods('add', 'set', 'observe');

@@ -1,3 +1,6 @@
+import { objectArgument, requireText, wrongArgument } from '../base/argument.ts';
+import { messageOf, UsageError } from '../base/errors.ts';
+
 /** A complete answer to one request. */
 export interface HttpAnswer {
   readonly status: number;
@@ -16,24 +19,44 @@ export interface HttpStream {
   readonly pieces: AsyncIterable<string | Uint8Array>;
 }
 
-/** Returns `value` as a JSON answer. */
+/** Returns `value` as a JSON answer. Throws `UsageError` for a value that JSON lacks, and for what is no status. */
 export function jsonAnswer(
   status: HttpAnswer['status'],
   value: unknown,
   headers: Readonly<Record<string, string>> = {},
 ): HttpAnswer {
-  return textAnswer(status, `${JSON.stringify(value)}\n`, { 'Content-Type': 'application/json', ...headers });
+  requireAnswer('jsonAnswer', status, headers);
+  return textAnswer(status, `${jsonText(value)}\n`, { 'Content-Type': 'application/json', ...headers });
 }
 
-/** Returns `text`, unchanged, as a plain text answer. */
+/** Returns `text`, unchanged, as a plain text answer. Throws `UsageError` for arguments of other types. */
 export function textAnswer(
   status: HttpAnswer['status'],
   text: string,
   headers: Readonly<Record<string, string>> = {},
 ): HttpAnswer {
+  requireAnswer('textAnswer', status, headers);
+  requireText('textAnswer: text', text);
   return {
     status,
     headers: { 'Content-Type': 'text/plain; charset=utf-8', 'X-Content-Type-Options': 'nosniff', ...headers },
     body: text,
   };
+}
+
+function requireAnswer(name: string, status: unknown, headers: unknown): void {
+  const isStatus = typeof status === 'number' && Number.isInteger(status) && status >= 200 && status <= 599;
+  if (!isStatus) throw wrongArgument(`${name}: status`, 'an HTTP status (200-599)', status);
+  objectArgument(`${name}: headers`, headers);
+}
+
+function jsonText(value: unknown): string {
+  try {
+    const text: unknown = JSON.stringify(value); // undefined for undefined and functions
+    if (typeof text === 'string') return text;
+  } catch (cause) {
+    const message = `jsonAnswer: value cannot be written as JSON: ${messageOf(cause)}`;
+    throw new UsageError('argument.invalid', message, { cause });
+  }
+  throw wrongArgument('jsonAnswer: value', 'a value that JSON has', value);
 }

@@ -1,6 +1,7 @@
 import { createServer as createHttpServer, type Server as HttpServer } from 'node:http';
 import { createServer, type Server } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { requireClock, requireFields, requireNumber } from '../base/argument.ts';
 import { HostError, InvariantError } from '../base/errors.ts';
 import type { IpAddress, IpFamily } from '../model/ip/address.ts';
 import { addressAndPort, type Port } from '../model/ip/port.ts';
@@ -59,8 +60,15 @@ export const usualHttpLimits: HttpLimits = {
 /** Limit of input that waits for its turn, over all sockets of a listener, in bytes. */
 const maxHeldBytes = 8 * 1024 * 1024;
 
-/** A listener on this machine's network. Its sockets share the event loop fairly. */
+/** A listener on this machine's network. Its sockets share the event loop fairly. Throws `UsageError` for arguments of other types. */
 export function createHttpListener(limits: HttpLimits = usualHttpLimits, clock: Clock = systemClock): HttpListener {
+  requireFields('createHttpListener: limits', limits, {
+    connections: requireNumber,
+    connectionsOfNode: requireNumber,
+    requestTime: requireNumber,
+    patience: requireNumber,
+  });
+  requireClock('createHttpListener: clock', clock);
   const shared = { limits, clock, turns: new FairTurns(), held: new HeldInput(maxHeldBytes) };
   return { listen: (target, handler) => listen(target, { handler, ...shared }) };
 }

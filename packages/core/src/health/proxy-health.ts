@@ -1,3 +1,11 @@
+import {
+  type ArgumentCheck,
+  oneOf,
+  requireFields,
+  requireNumber,
+  withMethods,
+  wrongArgument,
+} from '../base/argument.ts';
 import type { IpFamily } from '../model/ip/address.ts';
 import type { Millis } from '../base/time.ts';
 import { type HttpAnswer, jsonAnswer } from './http-answer.ts';
@@ -43,8 +51,10 @@ export interface ProxyHealth {
   readonly families: ReadonlyMap<IpFamily, FamilyHealth>;
 }
 
-/** Decides the health from the progress of the families. */
+/** Decides the health from the progress of the families. Throws `UsageError` for input of other types. */
 export function proxyHealth(input: ProxyHealthInput): ProxyHealth {
+  const checks = { families: requireMap, timeout: requireNumber, isNodeEligible: requireBoolean };
+  requireFields('proxyHealth: input', input, checks);
   const families = new Map(
     [...input.families].map(([family, { pendingFor, lastApplied }]) => [
       family,
@@ -63,15 +73,27 @@ export function proxyHealth(input: ProxyHealthInput): ProxyHealth {
   };
 }
 
-/** Returns the answer of /healthz, for load balancers: includes node eligibility. */
+/** Returns the answer of /healthz, for load balancers: includes node eligibility. Throws `UsageError` for arguments of other types. */
 export function healthzAnswer(health: ProxyHealth, now: Millis): HttpAnswer {
+  requireHealth('healthzAnswer', health, now);
   const { isReady, isNodeEligible } = health;
   return answer(isReady, health, now, { nodeEligible: isNodeEligible, healthy: health.isLive && health.isProgrammed });
 }
 
-/** Returns the answer of /livez, for the kubelet: excludes node eligibility, which is no reason to restart. */
+/** Returns the answer of /livez, for the kubelet: excludes node eligibility, which is no reason to restart. Throws `UsageError` for arguments of other types. */
 export function livezAnswer(health: ProxyHealth, now: Millis): HttpAnswer {
+  requireHealth('livezAnswer', health, now);
   return answer(health.isLive, health, now, { healthy: health.isLive });
+}
+
+const requireBoolean: ArgumentCheck = oneOf(true, false);
+const requireMap: ArgumentCheck = withMethods('get', 'values');
+
+function requireHealth(name: string, health: unknown, now: unknown): void {
+  const booleans = { isLive: requireBoolean, isProgrammed: requireBoolean, isReady: requireBoolean };
+  const checks = { ...booleans, isNodeEligible: requireBoolean, families: requireMap };
+  requireFields(`${name}: health`, health, checks);
+  if (!Number.isFinite(now)) throw wrongArgument(`${name}: now`, 'a time in milliseconds', now);
 }
 
 /** `verdict.healthy` is about the proxy alone, as in kube-proxy: on a node that is being removed it is true in a 503 answer. */

@@ -1,7 +1,16 @@
+import {
+  requireClock,
+  requireFields,
+  requireFunction,
+  requireLogger,
+  requireMetrics,
+  requireText,
+  withMethods,
+} from '../base/argument.ts';
 import { InvariantError, messageOf } from '../base/errors.ts';
 import { type EventRecorder, serviceSubject } from '../base/events.ts';
 import type { HealthCheck } from '../model/forwarding/forwarding-table.ts';
-import type { IpAddress, IpFamily } from '../model/ip/address.ts';
+import { type IpAddress, type IpFamily, requireIpFamily } from '../model/ip/address.ts';
 import type { Port } from '../model/ip/port.ts';
 import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../metrics/metrics.ts';
@@ -59,7 +68,19 @@ export class ServiceHealth implements AsyncDisposable {
   /** Sockets that no longer listen but still have connections. */
   readonly #released = new Set<HttpSocket>();
 
+  /** Throws `UsageError` for options of other types. */
   constructor(options: ServiceHealthOptions) {
+    requireFields('ServiceHealth: options', options, {
+      ipFamily: requireIpFamily,
+      nodeName: requireText,
+      listener: withMethods('listen'),
+      addresses: requireFunction,
+      isProxyLive: requireFunction,
+      clock: requireClock,
+      logger: requireLogger,
+      metrics: requireMetrics,
+      events: withMethods('record'),
+    });
     this.#options = options;
   }
 

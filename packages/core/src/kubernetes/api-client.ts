@@ -3,6 +3,7 @@ import { type Clock, type Millis, seconds } from '../base/time.ts';
 import { type ApiFailure, brokenOff, cutOff, failureFrom, fellSilent, isReset } from './api-failure.ts';
 import { newApiAgent, sendRequest, targetOf } from './api-request.ts';
 import type { ApiServerConnection } from './api-server-connection.ts';
+import { requireClientOptions, requireConnection } from './check-arguments.ts';
 import { defaultTimings } from './reflector-timings.ts';
 import { measureRequest, type RequestMeasure } from './request-metrics.ts';
 import type { Metrics } from '../metrics/metrics.ts';
@@ -61,9 +62,12 @@ const maxRefusalBytes = 16_384;
 /**
  * A client over node:http or node:https. TCP keep-alive finds a dead peer in about 40 s, even while a
  * watch is silent. It sends no Accept-Encoding: a page is parsed faster than unzipped. Without that header an API
- * server never compresses, not even a watch that lists first (1.37 and later: WatchListCompression).
+ * server never compresses, not even a watch that lists first (1.37 and later: WatchListCompression). Throws `UsageError` for
+ * arguments of other types.
  */
 export function newApiClient(connection: ApiServerConnection, options: ApiClientOptions): ApiClient {
+  requireConnection('newApiClient: connection', connection);
+  requireClientOptions('newApiClient: options', options);
   const { url } = connection;
   const { connectLimit = defaultTimings.connect } = options;
   const agent = options.agent ?? newApiAgent(connection, { keepAlive: true, keepAliveMsecs: 30_000 });

@@ -1,3 +1,4 @@
+import { requireText } from '../base/argument.ts';
 import { ApiServerError } from '../base/errors.ts';
 import { type Millis, seconds } from '../base/time.ts';
 
@@ -76,8 +77,9 @@ export function isExpired(error: unknown): boolean {
   return error instanceof ApiFailure && error.status === 410;
 }
 
-/** Returns the message of a refusal: that of a `Status`, or plain text, shortened. */
+/** Returns the message of a refusal: that of a `Status`, or plain text, shortened. Throws `UsageError` for anything but a text. */
 export function statusMessage(body: string): string {
+  requireText('statusMessage: body', body);
   try {
     const parsed: unknown = JSON.parse(body);
     const message = typeof parsed === 'object' && parsed !== null && 'message' in parsed ? parsed.message : undefined;

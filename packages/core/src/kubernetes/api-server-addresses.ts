@@ -2,6 +2,7 @@ import type { ApiServerAddress } from '../model/forwarding/build-table-types.ts'
 import { tryParseIp } from '../model/ip/address.ts';
 import { parsePort, type Port } from '../model/ip/port.ts';
 import { portOf } from './api-request.ts';
+import { requireUrl } from './check-arguments.ts';
 
 /** Limit of remembered addresses; the oldest are removed first. */
 const maxAddresses = 16;
@@ -15,7 +16,9 @@ export class ApiServerAddresses {
   #known: readonly ApiServerAddress[] = [];
   #onChange: () => void = () => undefined;
 
+  /** Throws `UsageError` for anything but an http or https URL. */
   constructor(url: URL) {
+    requireUrl('ApiServerAddresses: url', url);
     this.#port = parsePort(portOf(url));
     this.note(url.hostname.replace(/^\[|\]$/g, ''));
   }

@@ -1,3 +1,6 @@
+import { optional, requireText } from '../base/argument.ts';
+import { requireUrl } from './check-arguments.ts';
+
 /** Source of the `Authorization` header. Every request calls it, so it must be cheap. */
 export interface Credentials {
   /** Returns the header's whole value; undefined if none is needed (client certificate, plain HTTP). */
@@ -37,12 +40,14 @@ export const defaultTls: TlsSettings = {
   insecureSkipVerify: false,
 };
 
-/** Returns a connection without credentials. */
+/** Returns a connection without credentials. Throws `UsageError` for anything but an http or https URL. */
 export function anonymousConnection(url: URL): ApiServerConnection {
+  requireUrl('anonymousConnection: url', url);
   return { url, tls: defaultTls, credentials: fixedCredentials(undefined) };
 }
 
-/** Returns credentials that never change; undefined sends no header. */
+/** Returns credentials that never change; undefined sends no header. Throws `UsageError` for anything but a text. */
 export function fixedCredentials(authorization: string | undefined): Credentials {
+  optional(requireText)('fixedCredentials: authorization', authorization);
   return { authorization: () => Promise.resolve(authorization), forget: () => undefined };
 }

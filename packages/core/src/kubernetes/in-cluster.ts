@@ -1,5 +1,6 @@
 import { isIPv6 } from 'node:net';
 import { join } from 'node:path';
+import { objectArgument, optional, requireClock, requireFields, requireText } from '../base/argument.ts';
 import { ConfigError } from '../base/errors.ts';
 import type { Clock } from '../base/time.ts';
 import { defaultTls, type ApiServerConnection } from './api-server-connection.ts';
@@ -18,9 +19,11 @@ const serviceAccountFolder = '/var/run/secrets/kubernetes.io/serviceaccount';
 /**
  * Returns the connection of a process that runs in a pod: address from KUBERNETES_SERVICE_HOST and _PORT,
  * `ca.crt` and `token` from the mounted service account. The token is read again every 60 s. Rejects
- * with `ConfigError` outside a pod or without the files.
+ * with `ConfigError` outside a pod or without the files, with `UsageError` for options of other types.
  */
 export async function inClusterConnection(options: InClusterOptions): Promise<ApiServerConnection> {
+  const checks = { env: objectArgument, clock: requireClock, folder: optional(requireText) };
+  requireFields('inClusterConnection: options', options, checks);
   const { clock, env, folder = serviceAccountFolder } = options;
   const host = env['KUBERNETES_SERVICE_HOST'] ?? '';
   const port = env['KUBERNETES_SERVICE_PORT'] ?? '';

@@ -1,8 +1,21 @@
+import {
+  objectArgument,
+  oneOf,
+  optional,
+  requireClock,
+  requireFields,
+  requireFunction,
+  requireLogger,
+  requireMetrics,
+  requireText,
+  withMethods,
+} from '../base/argument.ts';
 import type { Logger } from '../base/log.ts';
 import { type Clock, type Millis, type Random, millis } from '../base/time.ts';
 import { type ApiClient, type RawObject, newApiClient } from './api-client.ts';
 import type { ApiServerAddresses } from './api-server-addresses.ts';
 import type { ApiServerConnection } from './api-server-connection.ts';
+import { requireConnection } from './check-arguments.ts';
 import { OutageWaits } from './outage-waits.ts';
 import { type ReflectorTimings, defaultTimings } from './reflector-timings.ts';
 import { Reflector } from './reflector.ts';
@@ -47,7 +60,21 @@ export interface KubernetesSourceOptions {
 export class KubernetesSource implements ClusterStateSource {
   readonly #options: KubernetesSourceOptions;
 
+  /** Throws `UsageError` for options of other types. */
   constructor(options: KubernetesSourceOptions) {
+    requireFields('KubernetesSource: options', options, {
+      connection: requireConnection,
+      nodes: requireNodeScope,
+      clock: requireClock,
+      random: requireFunction,
+      log: requireLogger,
+      userAgent: optional(requireText),
+      metrics: optional(requireMetrics),
+      sourceMetrics: optional(withMethods('heard', 'listed', 'ended')),
+      addresses: optional(withMethods('note')),
+      timings: optional(objectArgument),
+      merge: optional(objectArgument),
+    });
     this.#options = options;
   }
 
@@ -113,6 +140,12 @@ export class KubernetesSource implements ClusterStateSource {
     });
     return reflector.run(signal);
   }
+}
+
+function requireNodeScope(name: string, value: unknown): void {
+  const { kind, name: node } = objectArgument(name, value);
+  oneOf('one', 'all')(`${name}.kind`, kind);
+  if (kind === 'one') requireText(`${name}.name`, node);
 }
 
 interface ReflectorParts {

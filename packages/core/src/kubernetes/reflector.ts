@@ -1,3 +1,15 @@
+import {
+  type ArgumentCheck,
+  objectArgument,
+  optional,
+  requireClock,
+  requireFields,
+  requireFunction,
+  requireLogger,
+  requireNumber,
+  requireText,
+  withMethods,
+} from '../base/argument.ts';
 import type { Logger } from '../base/log.ts';
 import type { ClusterEvent, Records, ResourceKind } from '../model/state/cluster-event.ts';
 import { type Clock, type Millis, millis, type Random } from '../base/time.ts';
@@ -64,7 +76,9 @@ export class Reflector<K extends ResourceKind> {
   /** Time at which the present attempt became a working watch, or completed its list. */
   #openedAt: number | undefined;
 
+  /** Throws `UsageError` for options of other types. */
   constructor(options: ReflectorOptions<K>) {
+    requireFields('Reflector: options', options, optionChecks);
     this.#options = options;
     const { backOff, absentRecheck } = options.timings;
     this.#backOff = newBackOff(backOff, options.random);
@@ -305,6 +319,21 @@ export class Reflector<K extends ResourceKind> {
     deliver({ kind: 'replace', resource: query.kind, items } as ClusterEvent); // K is one kind; TypeScript distributes the union
   }
 }
+
+const optionChecks: Readonly<Record<string, ArgumentCheck>> = {
+  query: (name, value) =>
+    requireFields(name, value, { kind: requireText, path: requireText, selectors: objectArgument }),
+  client: withMethods('open', 'get'),
+  project: requireFunction,
+  deliver: requireFunction,
+  clock: requireClock,
+  random: requireFunction,
+  log: requireLogger,
+  timings: (name, value) =>
+    requireFields(name, value, { backOff: objectArgument, watchTimeout: objectArgument, absentRecheck: requireNumber }),
+  sourceMetrics: optional(withMethods('heard', 'listed', 'ended')),
+  waits: optional(withMethods('sleep', 'end')),
+};
 
 /** Whether the server did not answer, or a proxy in front of it answered that it is unavailable. */
 function isServerAway({ status, retryAfter }: ApiFailure): boolean {

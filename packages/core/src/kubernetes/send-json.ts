@@ -1,8 +1,19 @@
 import type * as http from 'node:http';
+import {
+  oneOf,
+  optional,
+  requireClock,
+  requireFields,
+  requireMetrics,
+  requireNumber,
+  requireSignal,
+  requireText,
+} from '../base/argument.ts';
 import { type Clock, type Millis, seconds } from '../base/time.ts';
 import { brokenOff, parseRetryAfter } from './api-failure.ts';
 import { type HttpRequest, sendRequest, targetOf } from './api-request.ts';
 import type { ApiServerConnection } from './api-server-connection.ts';
+import { requireAgent, requireConnection } from './check-arguments.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { measureRequest } from './request-metrics.ts';
 import { startInactivityTimer } from './api-client.ts';
@@ -48,9 +59,11 @@ export interface SendOptions {
 
 /**
  * Sends one request; again if the server had closed a kept connection. Rejects with `ApiFailure` when there is no answer,
- * and with `signal.reason` when aborted. After a 401 the credentials are read again next time.
+ * with `UsageError` for arguments of other types, and with `signal.reason` when aborted. After a 401 the credentials are read
+ * again next time.
  */
 export async function sendJson(options: SendOptions, request: JsonRequest, signal: AbortSignal): Promise<JsonAnswer> {
+  checkArguments(options, request, signal);
   signal.throwIfAborted();
   const { connection, clock, answerLimit = seconds(30), maxBytes = 1 << 20 } = options;
   using timer = startInactivityTimer(clock, answerLimit);
@@ -78,6 +91,23 @@ export async function sendJson(options: SendOptions, request: JsonRequest, signa
     if (status !== undefined || !signal.aborted) measure.answered(status);
     measure.ended();
   }
+}
+
+function checkArguments(options: unknown, request: unknown, signal: unknown): void {
+  requireFields('sendJson: options', options, {
+    connection: requireConnection,
+    clock: requireClock,
+    userAgent: requireText,
+    metrics: optional(requireMetrics),
+    agent: requireAgent,
+    answerLimit: optional(requireNumber),
+    maxBytes: optional(requireNumber),
+  });
+  requireFields('sendJson: request', request, {
+    method: oneOf('GET', 'POST', 'PUT', 'PATCH', 'DELETE'),
+    path: requireText,
+  });
+  requireSignal('sendJson: signal', signal);
 }
 
 function httpRequest({ connection, userAgent, agent }: SendOptions, request: JsonRequest): HttpRequest {

@@ -1,3 +1,4 @@
+import { requireClock, requireFunction, requireMetrics } from '../base/argument.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { ResourceKind } from '../model/state/cluster-event.ts';
 import { maxSourceSilence } from '../engine/reconcile/heartbeat.ts';
@@ -20,8 +21,11 @@ export class SourceMetrics {
   readonly #lastHeard: Map<ResourceKind, Millis>;
   readonly #onRestored: (silence: Millis) => void;
 
-  /** `onRestored` is called when the silence ends after `maxSourceSilence` or longer, with its length. */
+  /** `onRestored` is called when the silence ends after `maxSourceSilence` or longer, with its length. Throws `UsageError` for arguments of other types. */
   constructor(metrics: Metrics, clock: Clock, onRestored: (silence: Millis) => void = () => undefined) {
+    requireMetrics('SourceMetrics: metrics', metrics);
+    requireClock('SourceMetrics: clock', clock);
+    requireFunction('SourceMetrics: onRestored', onRestored);
     this.#metrics = metrics;
     this.#clock = clock;
     this.#onRestored = onRestored;

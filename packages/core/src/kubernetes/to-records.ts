@@ -10,6 +10,7 @@ import type {
   V1ServicePort,
   V1ServiceSpec,
 } from '@kubernetes/client-node';
+import { requireFunction } from '../base/argument.ts';
 import { type Millis, millis, seconds } from '../base/time.ts';
 import { type Interner, newInterner } from '../base/interner.ts';
 import { type IpAddress, type IpFamily, ipFamilyOf, tryParseIp, withoutLeadingZeros } from '../model/ip/address.ts';
@@ -64,8 +65,9 @@ export interface RawObjects {
   readonly ServiceCIDR: V1ServiceCIDR;
 }
 
-/** Returns a context with its own interner. Without `onSkipped`, parts are omitted silently. */
+/** Returns a context with its own interner. Without `onSkipped`, parts are omitted silently. Throws `UsageError` for one that is no function. */
 export function newProjectionContext(onSkipped: ProjectionContext['onSkipped'] = () => undefined): ProjectionContext {
+  requireFunction('newProjectionContext: onSkipped', onSkipped);
   return { interner: newInterner(), onSkipped };
 }
 

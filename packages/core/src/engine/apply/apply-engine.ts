@@ -1,3 +1,14 @@
+import {
+  requireFields,
+  requireFunction,
+  requireIterable,
+  requireList,
+  requireLogger,
+  requireMethods,
+  requireNumber,
+  requireSignal,
+  withMethods,
+} from '../../base/argument.ts';
 import { DataplaneError, HostError, isExpected } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import {
@@ -11,7 +22,7 @@ import {
 } from './driver.ts';
 import type { ApplyOutcome, ApplyRequest, DataplaneBackend } from '../dataplane-backend.ts';
 import type { ServiceForwarding, TableDelta } from '../../model/forwarding/forwarding-table.ts';
-import type { IpFamily } from '../../model/ip/address.ts';
+import { type IpFamily, requireIpFamily } from '../../model/ip/address.ts';
 import type { ServicePortKey } from '../../model/records/keys.ts';
 import { millis } from '../../base/time.ts';
 
@@ -83,8 +94,10 @@ export class ApplyEngine<Held extends HeldService, Group extends ChangeGroup<Cha
   readonly #tracker: ServiceTracker<Held>;
   #isKnown = false;
 
-  /** `tracker` is the one that the driver fills. */
+  /** `tracker` is the one that the driver fills. Throws `UsageError` for arguments of other types. */
   constructor(driver: Driver<Group, Change>, tracker: ServiceTracker<Held>) {
+    requireMethods('ApplyEngine: driver', driver, ['begin', 'forget']);
+    requireMethods('ApplyEngine: tracker', tracker, ['get', 'set', 'wishes']);
     this.#driver = driver;
     this.#tracker = tracker;
   }
@@ -123,8 +136,13 @@ export class ApplyEngine<Held extends HeldService, Group extends ChangeGroup<Cha
   }
 }
 
-/** The service ports that a delta names, removals last. */
-export function* wishesOf({ upserted, removed }: Pick<TableDelta, 'upserted' | 'removed'>): Generator<ServiceWish> {
+/** The service ports that a delta names, removals last. Throws `UsageError` for what is no delta. */
+export function wishesOf(delta: Pick<TableDelta, 'upserted' | 'removed'>): Generator<ServiceWish> {
+  requireFields('wishesOf: delta', delta, { upserted: requireList, removed: requireList });
+  return eachWish(delta);
+}
+
+function* eachWish({ upserted, removed }: Pick<TableDelta, 'upserted' | 'removed'>): Generator<ServiceWish> {
   for (const service of upserted) yield { key: service.key, service };
   for (const key of removed) yield { key, service: undefined };
 }
@@ -151,9 +169,13 @@ export interface ApplyContext {
 /**
  * Returns the `apply` of a backend by the contract of `DataplaneBackend.apply`: a delta where the kernel's state is known,
  * otherwise a full apply; once more, after reading back, when the kernel differs from the record. A refusal of the host is
- * the outcome `failed`; an aborted apply rejects with the signal's reason. Both forget the state.
+ * the outcome `failed`; an aborted apply rejects with the signal's reason. Both forget the state. Throws `UsageError` for
+ * arguments of other types.
  */
-export function createApply(state: AppliedState, { logger, ipFamily }: ApplyContext): DataplaneBackend['apply'] {
+export function createApply(state: AppliedState, context: ApplyContext): DataplaneBackend['apply'] {
+  requireMethods('createApply: state', state, ['apply', 'forget']);
+  requireFields('createApply: context', context, { logger: requireLogger, ipFamily: requireIpFamily });
+  const { logger, ipFamily } = context;
   return async (request, signal) => {
     try {
       for (let readings = 1; ; readings++) {
@@ -195,10 +217,21 @@ export function noResult(): CommitResult {
   return { writes: 0, failed: new Map(), refused: 0, unremoved: [] };
 }
 
-/** The result as the outcome of an apply. */
-export function outcomeOf({ writes: count, failed, unremoved: [unremoved] }: CommitResult): ApplyOutcome {
+/** The result as the outcome of an apply. Throws `UsageError` for what is no result. */
+export function outcomeOf(result: CommitResult): ApplyOutcome {
+  requireResult('outcomeOf: result', result);
+  const {
+    writes: count,
+    failed,
+    unremoved: [unremoved],
+  } = result;
   const writes = unremoved === undefined ? { writes: count } : { writes: count, unremoved };
   return failed.size > 0 ? { status: 'partial', ...writes, failed } : { status: 'applied', ...writes };
+}
+
+function requireResult(name: string, value: unknown): void {
+  const failed = withMethods('get', 'set');
+  requireFields(name, value, { writes: requireNumber, failed, refused: requireNumber, unremoved: requireList });
 }
 
 /** Attempts of a write that another process blocks, and the wait between two. */
@@ -208,13 +241,18 @@ const attemptGap = millis(50);
 /**
  * Writes groups in their order, in as few writes as the writer's limit allows. After a refusal it finds the refused
  * group, by the report of the kernel or by halving, and writes all others. Groups are taken from the iterable when
- * their turn comes. Fills `result` as it proceeds. Rejects when settings are refused, and with errors of the writer.
+ * their turn comes. Fills `result` as it proceeds. Rejects when settings are refused, with errors of the writer, and with
+ * `UsageError` for arguments of other types.
  */
 export async function commitGroups<Group extends ChangeGroup<Change>, Change>(
   groups: Iterable<Group>,
-  { writer, result }: { readonly writer: GroupWriter<Group, Change>; readonly result: CommitResult },
+  target: { readonly writer: GroupWriter<Group, Change>; readonly result: CommitResult },
   signal: AbortSignal,
 ): Promise<void> {
+  requireIterable('commitGroups: groups', groups);
+  requireFields('commitGroups: target', target, { writer: requireWriter, result: requireResult });
+  requireSignal('commitGroups: signal', signal);
+  const { writer, result } = target;
   const commit = new Commit(writer, result);
   let isFirst = true;
   for (const part of commit.parts(groups)) {
@@ -222,6 +260,12 @@ export async function commitGroups<Group extends ChangeGroup<Change>, Change>(
     isFirst = false;
     await commit.write(part, signal);
   }
+}
+
+function requireWriter(name: string, value: unknown): void {
+  const clock = withMethods('sleep');
+  const methods = { weigh: requireFunction, write: requireFunction };
+  requireFields(name, value, { ...methods, clock, limit: requireNumber, refusalBudget: requireNumber });
 }
 
 class Commit<Group extends ChangeGroup<Change>, Change> {

@@ -1,3 +1,4 @@
+import { requireText } from '../../base/argument.ts';
 import { HostError } from '../../base/errors.ts';
 import type { Clock } from '../../base/time.ts';
 import type { DataplaneTraits } from '../../model/forwarding/dataplane-traits.ts';
@@ -123,7 +124,9 @@ export interface GroupWriter<Group extends ChangeGroup<Change>, Change> {
 export class KernelDiffersError extends HostError {
   override readonly name = 'KernelDiffersError';
 
+  /** Throws `UsageError` unless `what` is a text. */
   constructor(what: string, options?: ErrorOptions) {
+    requireText('KernelDiffersError: what', what);
     super('apply.kernel-differs', `the rules are not as recorded: ${what}; they are read back`, options);
   }
 }

@@ -1,3 +1,5 @@
+import { optional, requireFields, requireFunction, requireList, withMethods } from '../../base/argument.ts';
+import { checkTable } from '../../model/forwarding/check-table-input.ts';
 import type {
   ForwardingTable,
   Frontend,
@@ -52,8 +54,17 @@ export interface FlowJudge {
  *   only pass through. A removed NodePort is compared on every address of this node, because the selection of addresses may
  *   have changed with it.
  * - Ignores TCP, SCTP and flows to other destinations.
+ *
+ * Throws `UsageError` for options of other types.
  */
-export function flowJudge({ table, isLocalAddress, except, former = [] }: StaleFlowOptions): FlowJudge {
+export function flowJudge(options: StaleFlowOptions): FlowJudge {
+  requireFields('flowJudge: options', options, {
+    table: checkTable,
+    isLocalAddress: requireFunction,
+    except: optional(withMethods('has')),
+    former: optional(requireList),
+  });
+  const { table, isLocalAddress, except, former = [] } = options;
   const places: Places<ServiceForwarding> = new Map();
   for (const service of table.services.values()) {
     if (service.protocol !== 'UDP' || except?.has(service.key) === true) continue;

@@ -1,7 +1,20 @@
 import { abortable } from '../../base/abortable.ts';
+import {
+  objectArgument,
+  optional,
+  requireClock,
+  requireFields,
+  requireFunction,
+  requireList,
+  requireLogger,
+  requireMetrics,
+  requireNumber,
+  requireText,
+  withMethods,
+} from '../../base/argument.ts';
 import { type EventRecorder, noopEvents } from '../../base/events.ts';
 import type { ForwardingTable } from '../../model/forwarding/forwarding-table.ts';
-import type { IpFamily } from '../../model/ip/address.ts';
+import { type IpFamily, requireIpFamily } from '../../model/ip/address.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
 import type { NodeName } from '../../model/records/keys.ts';
@@ -54,9 +67,52 @@ export interface Reconciler {
   tables(): ReadonlyMap<IpFamily, ForwardingTable>;
 }
 
-/** Returns a reconciler that has not started. */
+/** Returns a reconciler that has not started. Throws `UsageError` for options of other types. */
 export function createReconciler(options: ReconcilerOptions): Reconciler {
+  checkOptions(options);
   return new ClusterReconciler(options);
+}
+
+function checkOptions(options: unknown): void {
+  requireFields('createReconciler: options', options, {
+    source: withMethods('batches'),
+    state: withMethods('apply', 'slicesOf'),
+    nodeName: requireText,
+    families: (name, value) => {
+      requireList(name, value);
+      for (const [index, family] of value.entries()) checkFamily(`${name}[${index}]`, family);
+    },
+    startConditions: optional(requireList),
+    timing: checkTiming,
+    clock: requireClock,
+    logger: requireLogger,
+    metrics: requireMetrics,
+    events: optional(withMethods('record')),
+    sourceSilence: optional(requireFunction),
+  });
+}
+
+function checkFamily(name: string, family: unknown): void {
+  const backend = {
+    ipFamily: requireIpFamily,
+    capabilities: objectArgument,
+    observers: objectArgument,
+    apply: requireFunction,
+  };
+  requireFields(name, family, {
+    backend: (field, value) => requireFields(field, value, backend),
+    tableOptions: requireFunction,
+    afterApply: withMethods('syncHealth'),
+  });
+}
+
+function checkTiming(name: string, timing: unknown): void {
+  const retry = { first: requireNumber, max: requireNumber };
+  requireFields(name, timing, {
+    minSyncPeriod: optional(requireNumber),
+    retry: (field, value) => requireFields(field, value, retry),
+    resyncInterval: requireNumber,
+  });
 }
 
 /** Largest accepted difference of a trigger time into the future; larger ones mean that a clock is wrong. */

@@ -1,4 +1,14 @@
 import { aborted } from '../../base/aborted.ts';
+import {
+  objectArgument,
+  optional,
+  requireClock,
+  requireFields,
+  requireFunction,
+  requireLogger,
+  requireNumber,
+  requireText,
+} from '../../base/argument.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { EventRecorder, EventSubject, RecordedEvent } from '../../base/events.ts';
 import type { Logger } from '../../base/log.ts';
@@ -69,7 +79,17 @@ export class ApiEventRecorder implements EventRecorder, AsyncDisposable {
   #isRefused = false;
   #pausedUntil = -Infinity;
 
+  /** Throws `UsageError` for options of other types. */
   constructor(options: ApiEventsOptions) {
+    const reporter = { controller: requireText, instance: requireText };
+    requireFields('ApiEventRecorder: options', options, {
+      send: requireFunction,
+      reporter: (name, value) => requireFields(name, value, reporter),
+      clock: requireClock,
+      logger: requireLogger,
+      policy: optional(objectArgument),
+      flushTime: optional(requireNumber),
+    });
     this.#options = options;
     this.#policy = options.policy ?? agentEventPolicy;
     this.#work = this.#run(this.#stop.signal);

@@ -1,3 +1,13 @@
+import {
+  optional,
+  requireClock,
+  requireFields,
+  requireFunction,
+  requireLogger,
+  requireNumber,
+  requireSignal,
+  requireText,
+} from '../../base/argument.ts';
 import { asError, HostError, messageOf } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import { type Clock, type Millis, millis, type Random, seconds } from '../../base/time.ts';
@@ -34,13 +44,14 @@ const jitter = 1.2;
  * Runs `work` while this process holds the lease. Losing the lease (another candidate has it, or no renewal succeeded for
  * `renewDeadline`) aborts the signal of `work`; once `work` has ended, this process is a candidate again. When `signal`
  * aborts, `work` ends first, then the lease is released. Resolves when `work` resolves; rejects with its error, or with
- * `signal.reason`. Waits while the API server does not answer.
+ * `signal.reason`, or with `UsageError` for arguments of other types. Waits while the API server does not answer.
  */
 export async function runAsLeader(
   options: LeaderOptions,
   work: (signal: AbortSignal) => Promise<void>,
   signal: AbortSignal,
 ): Promise<void> {
+  checkArguments(options, work, signal);
   const { log, identity, namespace, name, timings = defaultLeaderTimings } = options;
   const lease = new Lease({ ...options, duration: timings.leaseDuration });
   const where = { lease: `${namespace}/${name}`, identity };
@@ -52,6 +63,22 @@ export async function runAsLeader(
     signal.throwIfAborted();
     if (end.status === 'ended') return;
   }
+}
+
+function checkArguments(options: unknown, work: unknown, signal: unknown): void {
+  const timings = { leaseDuration: requireNumber, renewDeadline: requireNumber, retryPeriod: requireNumber };
+  requireFields('runAsLeader: options', options, {
+    send: requireFunction,
+    namespace: requireText,
+    name: requireText,
+    identity: requireText,
+    clock: requireClock,
+    random: requireFunction,
+    log: requireLogger,
+    timings: optional((name, value) => requireFields(name, value, timings)),
+  });
+  requireFunction('runAsLeader: work', work);
+  requireSignal('runAsLeader: signal', signal);
 }
 
 async function acquire(lease: Lease, options: LeaderOptions, signal: AbortSignal): Promise<void> {

@@ -1,10 +1,12 @@
 import type { Agent } from 'node:http';
+import { objectArgument } from '../../base/argument.ts';
 import { ApiServerError, messageOf } from '../../base/errors.ts';
 import { seconds, type Clock } from '../../base/time.ts';
 import { newApiAgent } from '../api-request.ts';
 import { newApiClient } from '../api-client.ts';
 import { ApiFailure, statusMessage } from '../api-failure.ts';
 import type { ApiServerConnection } from '../api-server-connection.ts';
+import { requireClientOptions, requireConnection } from '../check-arguments.ts';
 import { type JsonAnswer, type JsonRequest, sendJson } from '../send-json.ts';
 import { type ApiList, followObjects, type ObjectEvent } from './follow-objects.ts';
 import type { ApiResource } from './object-resources.ts';
@@ -94,9 +96,12 @@ const maxConnections = 32;
 const maxRetries = 8;
 const retryPause = seconds(1);
 
-/** Makes a client; sends nothing yet. Disposing it closes all its connections. */
+/** Makes a client; sends nothing yet. Disposing it closes all its connections. Throws `UsageError` for arguments of other types. */
 export function newObjectClient(connection: ApiServerConnection, options: ObjectClientOptions): ObjectClient {
+  requireConnection('newObjectClient: connection', connection);
+  requireClientOptions('newObjectClient: options', options);
   const { clock, advice = {} } = options;
+  objectArgument('newObjectClient: options.advice', advice);
   const agent = options.agent ?? newApiAgent(connection, { keepAlive: true, maxSockets: maxConnections });
   // A watch keeps its connection, so watches have connections of their own.
   const watches = newApiClient(connection, options);
