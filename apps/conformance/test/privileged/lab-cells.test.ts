@@ -58,7 +58,8 @@ beforeAll(async ({}, file) => {
     const suite = file.tasks.find((one) => one.type === 'suite' && one.name === name);
     const asked = new Set(suite?.type === 'suite' ? suite.tasks.filter(isAsked).map((one) => one.name) : []);
     const wanted = cases.filter((one) => asked.has(titleOf(one)));
-    if (wanted.length > 0) runs.push({ program: await ownProxy(backend), cell, cases: wanted, labs: cell === 'dual' ? 2 : 1 });
+    if (wanted.length > 0)
+      runs.push({ program: await ownProxy(backend), cell, cases: wanted, labs: cell === 'dual' ? 2 : 1 });
     for (const { id } of wanted) {
       const due = Promise.withResolvers<CaseResult>();
       due.promise.catch(() => undefined); // told to the test
