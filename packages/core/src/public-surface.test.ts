@@ -22,12 +22,17 @@ interface Exception {
 
 const takesNothing: Exception = { inputs: all, reason: 'has no parameter' };
 const isHot: Exception = { inputs: all, reason: 'runs for each object of a list: unchecked for speed' };
+const runsPerApply: Exception = { inputs: all, reason: 'runs in each apply: unchecked for speed' };
 const hasDefaults: Exception = { inputs: ['undefined'], reason: 'every parameter has a default' };
 
 const exceptions: Readonly<Record<string, Exception>> = {
   'engine ServiceCounts': takesNothing,
   'engine ServiceTracker': takesNothing,
   'engine noResult': takesNothing,
+  'engine commitGroups': runsPerApply,
+  'engine outcomeOf': runsPerApply,
+  'engine wishesOf': runsPerApply,
+  'engine withFailed': runsPerApply,
   'engine KernelDiffersError': { inputs: ['text'], reason: 'takes a text' },
   'health createHttpListener': hasDefaults,
   'kubernetes fixedCredentials': { inputs: ['undefined', 'text'], reason: 'takes a text, or undefined for no header' },
@@ -91,10 +96,7 @@ const [clock, log, metrics] = [systemClock, noopLogger, noopMetrics];
 const connection = { ...kubernetes.anonymousConnection(url) };
 const clientOptions = { clock, userAgent: 'test', metrics, connectLimit: 1, onAddress: ignore };
 const table = tableOf({});
-const delta = { upserted: [], removed: [] };
 const timings = kubernetes.defaultTimings;
-const result = { ...engine.noResult() };
-const writer = { weigh: ignore, write: ignore, clock, limit: 1, refusalBudget: 1 };
 const healthOfProxy = { ...health.proxyHealth({ families: new Map(), timeout: clock.now(), isNodeEligible: true }) };
 const identity = { namespace: 'kube-system', name: 'lease', identity: 'a' };
 
@@ -103,7 +105,6 @@ const right: Readonly<Record<string, readonly unknown[]>> = {
   'engine ApplyEngine': [{ begin: ignore, forget: ignore }, new engine.ServiceTracker()],
   'engine BoundedRunner': [{ clock, minGap: 0, resyncInterval: 1, retry: { first: 1, max: 1 }, run: ignore }],
   'engine KernelDiffersError': ['a rule'],
-  'engine commitGroups': [[], { writer, result }, aborted],
   'engine createApply': [
     { apply: ignore, forget: ignore },
     { logger: log, ipFamily: 'IPv4' },
@@ -124,9 +125,6 @@ const right: Readonly<Record<string, readonly unknown[]>> = {
     },
   ],
   'engine flowJudge': [{ table, isLocalAddress: ignore, except: new Set(), former: [] }],
-  'engine outcomeOf': [result],
-  'engine wishesOf': [delta],
-  'engine withFailed': [delta, { services: table.services }, new Map()],
   'health ServiceHealth': [
     {
       ipFamily: 'IPv4',
@@ -225,7 +223,9 @@ function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 describe('one wrong value among right ones', () => {
-  const checked = functions.filter(([name]) => ![takesNothing, isHot].includes(exceptions[name] ?? hasDefaults));
+  const checked = functions.filter(
+    ([name]) => ![takesNothing, isHot, runsPerApply].includes(exceptions[name] ?? hasDefaults),
+  );
 
   test('every checked export has a call with right arguments', () =>
     expect(Object.keys(right).sort()).toEqual(checked.map(([name]) => name).sort()));
@@ -252,7 +252,6 @@ test.each([
   [kubernetes.anonymousConnection, [new URL('ftp://x')], 'url must be an http or https URL, not "ftp://x/"'],
   [kubernetes.newObjectClient, [connection, {}], 'newObjectClient: options.clock must be an object with a method now'],
   [engine.flowJudge, [{ table: {} }], 'flowJudge: options.table.ipFamily must be IPv4 or IPv6, not undefined'],
-  [engine.commitGroups, ['x'], 'commitGroups: groups must be a list or another iterable object, not "x"'],
   [
     health.createHttpListener,
     [{ connections: '9' }],

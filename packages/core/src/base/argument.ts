@@ -58,12 +58,6 @@ export function requireFunction(name: string, value: unknown): void {
   if (typeof value !== 'function') throw wrongArgument(name, 'a function', value);
 }
 
-/** Throws `UsageError` unless `value` is an object that can be iterated. */
-export function requireIterable(name: string, value: unknown): void {
-  const isIterable = typeof value === 'object' && value !== null && Symbol.iterator in value;
-  if (!isIterable) throw wrongArgument(name, 'a list or another iterable object', value);
-}
-
 /** Throws `UsageError`, which names the argument or field, for a wrong value. */
 export type ArgumentCheck = (name: string, value: unknown) => void;
 

@@ -1,14 +1,4 @@
-import {
-  requireFields,
-  requireFunction,
-  requireIterable,
-  requireList,
-  requireLogger,
-  requireMethods,
-  requireNumber,
-  requireSignal,
-  withMethods,
-} from '../../base/argument.ts';
+import { requireFields, requireLogger, requireMethods } from '../../base/argument.ts';
 import { DataplaneError, HostError, isExpected } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import {
@@ -136,13 +126,8 @@ export class ApplyEngine<Held extends HeldService, Group extends ChangeGroup<Cha
   }
 }
 
-/** The service ports that a delta names, removals last. Throws `UsageError` for what is no delta. */
-export function wishesOf(delta: Pick<TableDelta, 'upserted' | 'removed'>): Generator<ServiceWish> {
-  requireFields('wishesOf: delta', delta, { upserted: requireList, removed: requireList });
-  return eachWish(delta);
-}
-
-function* eachWish({ upserted, removed }: Pick<TableDelta, 'upserted' | 'removed'>): Generator<ServiceWish> {
+/** The service ports that a delta names, removals last. */
+export function* wishesOf({ upserted, removed }: Pick<TableDelta, 'upserted' | 'removed'>): Generator<ServiceWish> {
   for (const service of upserted) yield { key: service.key, service };
   for (const key of removed) yield { key, service: undefined };
 }
@@ -217,21 +202,10 @@ export function noResult(): CommitResult {
   return { writes: 0, failed: new Map(), refused: 0, unremoved: [] };
 }
 
-/** The result as the outcome of an apply. Throws `UsageError` for what is no result. */
-export function outcomeOf(result: CommitResult): ApplyOutcome {
-  requireResult('outcomeOf: result', result);
-  const {
-    writes: count,
-    failed,
-    unremoved: [unremoved],
-  } = result;
+/** The result as the outcome of an apply. */
+export function outcomeOf({ writes: count, failed, unremoved: [unremoved] }: CommitResult): ApplyOutcome {
   const writes = unremoved === undefined ? { writes: count } : { writes: count, unremoved };
   return failed.size > 0 ? { status: 'partial', ...writes, failed } : { status: 'applied', ...writes };
-}
-
-function requireResult(name: string, value: unknown): void {
-  const failed = withMethods('get', 'set');
-  requireFields(name, value, { writes: requireNumber, failed, refused: requireNumber, unremoved: requireList });
 }
 
 /** Attempts of a write that another process blocks, and the wait between two. */
@@ -241,18 +215,13 @@ const attemptGap = millis(50);
 /**
  * Writes groups in their order, in as few writes as the writer's limit allows. After a refusal it finds the refused
  * group, by the report of the kernel or by halving, and writes all others. Groups are taken from the iterable when
- * their turn comes. Fills `result` as it proceeds. Rejects when settings are refused, with errors of the writer, and with
- * `UsageError` for arguments of other types.
+ * their turn comes. Fills `result` as it proceeds. Rejects when settings are refused, and with errors of the writer.
  */
 export async function commitGroups<Group extends ChangeGroup<Change>, Change>(
   groups: Iterable<Group>,
-  target: { readonly writer: GroupWriter<Group, Change>; readonly result: CommitResult },
+  { writer, result }: { readonly writer: GroupWriter<Group, Change>; readonly result: CommitResult },
   signal: AbortSignal,
 ): Promise<void> {
-  requireIterable('commitGroups: groups', groups);
-  requireFields('commitGroups: target', target, { writer: requireWriter, result: requireResult });
-  requireSignal('commitGroups: signal', signal);
-  const { writer, result } = target;
   const commit = new Commit(writer, result);
   let isFirst = true;
   for (const part of commit.parts(groups)) {
@@ -260,12 +229,6 @@ export async function commitGroups<Group extends ChangeGroup<Change>, Change>(
     isFirst = false;
     await commit.write(part, signal);
   }
-}
-
-function requireWriter(name: string, value: unknown): void {
-  const clock = withMethods('sleep');
-  const methods = { weigh: requireFunction, write: requireFunction };
-  requireFields(name, value, { ...methods, clock, limit: requireNumber, refusalBudget: requireNumber });
 }
 
 class Commit<Group extends ChangeGroup<Change>, Change> {

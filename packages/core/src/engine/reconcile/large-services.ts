@@ -1,4 +1,3 @@
-import { requireFields, requireList, requireMethods, withMethods } from '../../base/argument.ts';
 import {
   buildContext,
   type BuiltService,
@@ -206,17 +205,13 @@ export function earliest(a: Millis | undefined, b: Millis | undefined): Millis |
 
 /**
  * Returns `delta` and the services that the last apply named as failed: they are not in the kernel although the delta's
- * base has them. Every caller of `DataplaneBackend.apply` with deltas needs this. Both lists stay in key order. Throws
- * `UsageError` for arguments of other types.
+ * base has them. Every caller of `DataplaneBackend.apply` with deltas needs this. Both lists stay in key order.
  */
 export function withFailed(
   delta: TableDelta,
   table: ForwardingTable,
   failed: ReadonlyMap<ServicePortKey, unknown>,
 ): TableDelta {
-  requireFields('withFailed: delta', delta, { upserted: requireList, removed: requireList });
-  requireFields('withFailed: table', table, { services: withMethods('get') });
-  requireMethods('withFailed: failed', failed, ['keys']);
   if (failed.size === 0) return delta;
   const upserted = new Map<ServicePortKey, ServiceForwarding>(delta.upserted.map((service) => [service.key, service]));
   const removed = new Set(delta.removed);
