@@ -17,7 +17,7 @@ function reportOf(content: string): ReturnType<typeof readVitestReport> {
 }
 
 const file = (
-  tests: readonly { fullName: string; status: string; failureMessages?: string[] }[],
+  tests: readonly object[],
   status = 'passed',
 ): unknown => ({
   name: 'x.test.ts',
@@ -31,9 +31,10 @@ test('counts passed, failed and skipped tests', () => {
     { fullName: 'a', status: 'passed' },
     { fullName: 'b', status: 'failed' },
     { fullName: 'c', status: 'pending' },
+    { fullName: 'd', status: 'skipped', meta: { because: 'not for ebpf' } },
   ];
   const result = reportOf(JSON.stringify({ success: false, testResults: [file(tests, 'failed')] }));
-  assert.deepEqual(result, { name: 'unit x', passed: 1, failed: 1, skipped: ['c'], failures: ['b'] });
+  assert.deepEqual(result, { name: 'unit x', passed: 1, failed: 1, skipped: ['c', 'd [not for ebpf]'], failures: ['b'] });
 });
 
 test('a report that is missing, broken, empty or failed outside its tests is a failure', () => {

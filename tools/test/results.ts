@@ -27,6 +27,8 @@ interface VitestReport {
       readonly fullName: string;
       readonly status: string;
       readonly failureMessages?: readonly string[];
+      /** Set by a test that says why it is skipped. */
+      readonly meta?: { readonly because?: string };
     }[];
   }[];
 }
@@ -59,7 +61,7 @@ export function readVitestReport(name: string, path: string): Counts {
   const passed = tests.filter((test) => test.status === 'passed').length;
   const skipped = tests
     .filter((test) => test.status !== 'passed' && test.status !== 'failed')
-    .map((test) => test.fullName);
+    .map(({ fullName, meta }) => (meta?.because === undefined ? fullName : `${fullName} [${meta.because}]`));
   return { name, passed, failed: failures.length, skipped, failures };
 }
 

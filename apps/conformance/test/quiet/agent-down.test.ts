@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { sequenceCases } from '../../src/cases/sequences/index.ts';
 import { backendNames, ownProxy } from '../../src/lab/proxy-program.ts';
 import { expectPassed } from '../expect-passed.ts';
-import { runCases } from './run-cases.ts';
+import { runCases } from '../run-cases.ts';
 
 // The first answer after a start has a bound of 1 s, which only a quiet machine can show.
 

@@ -4,7 +4,7 @@ import { chooseCases } from '../../src/engine/choose-cases.ts';
 import { ownProxy, type ProxyProgram } from '../../src/lab/proxy-program.ts';
 import type { CaseResult } from '../../src/model/report-file.ts';
 import { safeSvg } from '../../src/report/html/safe-svg.ts';
-import { runCases } from './run-cases.ts';
+import { runCases } from '../run-cases.ts';
 
 const signal = AbortSignal.timeout(170_000);
 
