@@ -27,6 +27,7 @@ import {
 } from './cgroup-hooks.ts';
 import { type EbpfKernel, hooksOf, type KernelFaults, type MapSet, type OpenedMaps } from '../kernel.ts';
 import { closeMaps, copyMap, mapNames, mapSetOf, sizesOf, tooSmall } from './map-sets.ts';
+import { FolderWatch } from './folder-watch.ts';
 import { objectFile } from './object-files.ts';
 import { PinFolders } from './pin-folders.ts';
 import { OthersWatch } from './other-load-balancers.ts';
@@ -55,6 +56,7 @@ export class LinuxKernel implements EbpfKernel {
   readonly #options: LinuxKernelOptions;
   readonly #pins: PinFolders;
   readonly #others: OthersWatch;
+  readonly #mapPins = new FolderWatch();
   #maps: MapSet | undefined;
   /** Maps opened by `findMaps`. */
   #looked: MapSet | undefined;
@@ -75,7 +77,7 @@ export class LinuxKernel implements EbpfKernel {
     this.#pins.settle();
     const held = this.#maps;
     if (held !== undefined) {
-      if (!this.#arePinned(held)) this.#install(held);
+      if (this.#unpinned(held).length > 0) this.#install(held);
       return { maps: await this.growMaps(sizes, signal), isNew: false };
     }
     this.#forgetLooked();
@@ -158,7 +160,9 @@ export class LinuxKernel implements EbpfKernel {
     if (this.#attached.length > 0) this.#others.notice(this.#options.cgroup());
     return [
       ...this.#attached.flatMap((one) => hookFaults(this.#pins, one)),
-      ...mapNames.filter((name) => !this.#isPinned(name, maps[name])).map((name) => `map ${name} unpinned or replaced`),
+      ...this.#mapPins.faults(this.#pins.maps, () =>
+        this.#unpinned(maps).map((name) => `map ${name} unpinned or replaced`),
+      ),
     ];
   }
 
@@ -260,8 +264,8 @@ export class LinuxKernel implements EbpfKernel {
     }
   }
 
-  #arePinned(maps: MapSet): boolean {
-    return mapNames.every((name) => this.#isPinned(name, maps[name]));
+  #unpinned(maps: MapSet): readonly MapName[] {
+    return mapNames.filter((name) => !this.#isPinned(name, maps[name]));
   }
 
   #isPinned(name: MapName, map: BpfMap): boolean {
