@@ -16,10 +16,7 @@ function reportOf(content: string): ReturnType<typeof readVitestReport> {
   }
 }
 
-const file = (
-  tests: readonly object[],
-  status = 'passed',
-): unknown => ({
+const file = (tests: readonly object[], status = 'passed'): unknown => ({
   name: 'x.test.ts',
   status,
   message: 'import failed',
@@ -34,7 +31,13 @@ test('counts passed, failed and skipped tests', () => {
     { fullName: 'd', status: 'skipped', meta: { because: 'not for ebpf' } },
   ];
   const result = reportOf(JSON.stringify({ success: false, testResults: [file(tests, 'failed')] }));
-  assert.deepEqual(result, { name: 'unit x', passed: 1, failed: 1, skipped: ['c', 'd [not for ebpf]'], failures: ['b'] });
+  assert.deepEqual(result, {
+    name: 'unit x',
+    passed: 1,
+    failed: 1,
+    skipped: ['c', 'd [not for ebpf]'],
+    failures: ['b'],
+  });
 });
 
 test('a report that is missing, broken, empty or failed outside its tests is a failure', () => {
