@@ -79,6 +79,11 @@ export function withMethods(...methods: readonly string[]): ArgumentCheck {
   return (name, value) => requireMethods(name, value, methods);
 }
 
+/** Returns the check for an object whose fields pass these checks. */
+export function withFields(checks: Readonly<Record<string, ArgumentCheck>>): ArgumentCheck {
+  return (name, value) => requireFields(name, value, checks);
+}
+
 /** Returns the check for one of these values. */
 export function oneOf(...values: readonly unknown[]): ArgumentCheck {
   return (name, value) => requireOneOf(name, value, values);
@@ -90,3 +95,5 @@ export const requireClock: ArgumentCheck = withMethods('now', 'monotonic', 'slee
 export const requireLogger: ArgumentCheck = withMethods('error', 'warn', 'info', 'debug', 'trace');
 /** Check for a `Metrics`. */
 export const requireMetrics: ArgumentCheck = withMethods('add', 'set', 'observe');
+/** Check for the first and the longest wait of retries. */
+export const requireRetry: ArgumentCheck = withFields({ first: requireNumber, max: requireNumber });

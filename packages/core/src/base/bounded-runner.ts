@@ -1,4 +1,4 @@
-import { requireClock, requireFields, requireFunction, requireNumber } from './argument.ts';
+import { requireClock, requireFields, requireFunction, requireNumber, requireRetry } from './argument.ts';
 import { type Clock, type Millis, millis } from './time.ts';
 
 /** Reason of a run. `change`: poked. `retry`: requested by the last run. `resync`: due or requested. */
@@ -37,12 +37,11 @@ export class BoundedRunner {
 
   /** Throws `UsageError` for options of other types. */
   constructor(options: BoundedRunnerOptions) {
-    const retry = { first: requireNumber, max: requireNumber };
     requireFields('BoundedRunner: options', options, {
       clock: requireClock,
       minGap: requireNumber,
       resyncInterval: requireNumber,
-      retry: (name, value) => requireFields(name, value, retry),
+      retry: requireRetry,
       run: requireFunction,
     });
     this.#options = options;

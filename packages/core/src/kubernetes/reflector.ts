@@ -8,6 +8,7 @@ import {
   requireLogger,
   requireNumber,
   requireText,
+  withFields,
   withMethods,
 } from '../base/argument.ts';
 import type { Logger } from '../base/log.ts';
@@ -321,16 +322,14 @@ export class Reflector<K extends ResourceKind> {
 }
 
 const optionChecks: Readonly<Record<string, ArgumentCheck>> = {
-  query: (name, value) =>
-    requireFields(name, value, { kind: requireText, path: requireText, selectors: objectArgument }),
+  query: withFields({ kind: requireText, path: requireText, selectors: objectArgument }),
   client: withMethods('open', 'get'),
   project: requireFunction,
   deliver: requireFunction,
   clock: requireClock,
   random: requireFunction,
   log: requireLogger,
-  timings: (name, value) =>
-    requireFields(name, value, { backOff: objectArgument, watchTimeout: objectArgument, absentRecheck: requireNumber }),
+  timings: withFields({ backOff: objectArgument, watchTimeout: objectArgument, absentRecheck: requireNumber }),
   sourceMetrics: optional(withMethods('heard', 'listed', 'ended')),
   waits: optional(withMethods('sleep', 'end')),
 };

@@ -9,7 +9,9 @@ import {
   requireLogger,
   requireMetrics,
   requireNumber,
+  requireRetry,
   requireText,
+  withFields,
   withMethods,
 } from '../../base/argument.ts';
 import { type EventRecorder, noopEvents } from '../../base/events.ts';
@@ -93,24 +95,22 @@ function checkOptions(options: unknown): void {
 }
 
 function checkFamily(name: string, family: unknown): void {
-  const backend = {
-    ipFamily: requireIpFamily,
-    capabilities: objectArgument,
-    observers: objectArgument,
-    apply: requireFunction,
-  };
   requireFields(name, family, {
-    backend: (field, value) => requireFields(field, value, backend),
+    backend: withFields({
+      ipFamily: requireIpFamily,
+      capabilities: objectArgument,
+      observers: objectArgument,
+      apply: requireFunction,
+    }),
     tableOptions: requireFunction,
     afterApply: withMethods('syncHealth'),
   });
 }
 
 function checkTiming(name: string, timing: unknown): void {
-  const retry = { first: requireNumber, max: requireNumber };
   requireFields(name, timing, {
     minSyncPeriod: optional(requireNumber),
-    retry: (field, value) => requireFields(field, value, retry),
+    retry: requireRetry,
     resyncInterval: requireNumber,
   });
 }

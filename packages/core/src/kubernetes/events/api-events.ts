@@ -8,6 +8,7 @@ import {
   requireLogger,
   requireNumber,
   requireText,
+  withFields,
 } from '../../base/argument.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { EventRecorder, EventSubject, RecordedEvent } from '../../base/events.ts';
@@ -84,7 +85,7 @@ export class ApiEventRecorder implements EventRecorder, AsyncDisposable {
     const reporter = { controller: requireText, instance: requireText };
     requireFields('ApiEventRecorder: options', options, {
       send: requireFunction,
-      reporter: (name, value) => requireFields(name, value, reporter),
+      reporter: withFields(reporter),
       clock: requireClock,
       logger: requireLogger,
       policy: optional(objectArgument),

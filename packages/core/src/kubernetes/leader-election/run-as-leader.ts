@@ -7,6 +7,7 @@ import {
   requireNumber,
   requireSignal,
   requireText,
+  withFields,
 } from '../../base/argument.ts';
 import { asError, HostError, messageOf } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
@@ -75,7 +76,7 @@ function checkArguments(options: unknown, work: unknown, signal: unknown): void 
     clock: requireClock,
     random: requireFunction,
     log: requireLogger,
-    timings: optional((name, value) => requireFields(name, value, timings)),
+    timings: optional(withFields(timings)),
   });
   requireFunction('runAsLeader: work', work);
   requireSignal('runAsLeader: signal', signal);
