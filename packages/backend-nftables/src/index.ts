@@ -2,7 +2,7 @@ import type { DataplaneBackend, DataplaneBackendFactory } from '@switchyard/core
 import { HostError, type IpFamily } from '@switchyard/core';
 import { NftablesBackend, type NftablesHost } from './backend.ts';
 import { NftError } from './kernel/nft-error.ts';
-import { capabilitiesOf, probeHost } from './kernel/probe.ts';
+import { probeHost, usable } from './kernel/probe.ts';
 import { hasOurRules, openTransport } from './open-transport.ts';
 
 export type { NftablesHost } from './backend.ts';
@@ -18,9 +18,7 @@ export const nftablesBackend: DataplaneBackendFactory<NftablesHost> = {
   probe: async (host, signal) => {
     try {
       // A kernel that has the rules takes them: a restart makes no network namespace to try them in.
-      if (await hasOurRules(host, signal)) {
-        return { status: 'usable', capabilities: capabilitiesOf({ canAddClasses: true }) };
-      }
+      if (await hasOurRules(host, signal)) return usable;
     } catch (error) {
       if (!(error instanceof HostError)) throw error;
       if (!(error instanceof NftError)) return { status: 'unusable', reasons: [error.message] };

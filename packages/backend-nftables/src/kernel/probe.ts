@@ -11,6 +11,9 @@ export function capabilitiesOf({ canAddClasses }: Pick<NftTransport, 'canAddClas
   return { usesKernelConntrack: true, sessionAffinity: canAddClasses, sourceRanges: true, minSyncPeriod: millis(0) };
 }
 
+/** Result for a kernel that takes the rules. */
+export const usable: ProbeResult = { status: 'usable', capabilities: capabilitiesOf({ canAddClasses: true }) };
+
 /** The host to probe. */
 export interface ProbedHost {
   /** Path of the network namespace to be programmed; default: the process's own. */
@@ -29,7 +32,7 @@ export async function probeHost(host: ProbedHost, signal: AbortSignal): Promise<
   const { netns, openTrial = openRuleTrial, release: kernel = release() } = host;
   using trial = await openTrial(netns, signal);
   const refusal = trial.refusal(skeleton(tableOf('rules')));
-  if (refusal === undefined) return { status: 'usable', capabilities: capabilitiesOf({ canAddClasses: true }) };
+  if (refusal === undefined) return usable;
   const { message } = refusal;
   if (refusal.refusal === 'permission') return { status: 'unusable', reasons: [message] };
   const missing = missingFeatures(trial, ruleFeatures, kernel);
