@@ -1,6 +1,9 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig, type ViteUserConfig } from 'vitest/config';
 
+// Tests start thousands of Node programs, most of them from TypeScript: compiling them anew is two thirds of such a start.
+process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(new URL('node_modules/.cache/node-compile', import.meta.url));
+
 /**
  * Settings of all projects. `unit` runs anywhere and is kept from programming the machine; `exhaustive` is the same for tests that repeat
  * every case in more ways than a developer waits for. `privileged` needs root and programs only network namespaces that it made itself,
