@@ -1,7 +1,7 @@
 // Times the API server with 5,000 Services x 10 endpoints. A plain script, since vitest's module runner slows the
 // code under measurement: node --conditions=@switchyard/source packages/lab/bench/apiserver.ts
 import { apiResources } from '@switchyard/core/kubernetes';
-import { createApiClient } from '../src/api-client.ts';
+import { createApiClient } from '../src/lab-cluster.ts';
 import type { JsonObject } from '../src/apiserver/json.ts';
 import { endpointSlices } from '../src/apiserver/resources/endpoint-slices.ts';
 import { services } from '../src/apiserver/resources/services.ts';

@@ -9,7 +9,7 @@ import {
   nodeNetworks,
   podAddresses,
   podCidrs,
-} from './address-plan.ts';
+} from './network-plan.ts';
 
 test.each([
   { who: 'the client', number: hostNumbers.client, v4: '172.18.0.100', v6: 'fd00:172:18::100' },

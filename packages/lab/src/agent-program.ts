@@ -1,7 +1,7 @@
 import { access, constants, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { ConfigError, HostError, ipFamilies, millis, systemClock } from '@switchyard/core';
-import { clusterCidrs } from './address-plan.ts';
+import { clusterCidrs } from './network-plan.ts';
 import type { Lab, LabNode, LabProcess } from './lab.ts';
 import { createProber, type Prober } from './prober.ts';
 

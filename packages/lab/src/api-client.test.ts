@@ -1,7 +1,7 @@
 import { ApiServerError, millis } from '@switchyard/core';
 import { apiResources, type ObjectClient, type ObjectEvent, type Service } from '@switchyard/core/kubernetes';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createApiClient } from './api-client.ts';
+import { createApiClient } from './lab-cluster.ts';
 import { services as serviceResource } from './apiserver/resources/services.ts';
 import { type ApiServer, startApiServer } from './apiserver/server.ts';
 

@@ -1,6 +1,6 @@
 import { createSocket } from 'node:dgram';
 import { expect, test } from 'vitest';
-import { openAskingSocket } from './asking-socket.ts';
+import { openAskingSocket } from './kept-connections.ts';
 
 test('a socket whose source address does not exist resolves, and the first question fails with the reason', async () => {
   const socket = await openAskingSocket({ protocol: 'udp', address: '127.0.0.1', port: 9, source: '192.0.2.1' });

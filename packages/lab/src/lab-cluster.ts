@@ -1,16 +1,15 @@
 import { writeFile } from 'node:fs/promises';
-import { type Logger, parseCidr } from '@switchyard/core';
-import type { ObjectClient } from '@switchyard/core/kubernetes';
-import { serviceCidrs } from './address-plan.ts';
+import { appendFileSync } from 'node:fs';
+import { inspect } from 'node:util';
+import { type LogFields, type Logger, parseCidr, systemClock } from '@switchyard/core';
+import { anonymousConnection, newObjectClient, type ObjectClient } from '@switchyard/core/kubernetes';
+import { serviceCidrs } from './network-plan.ts';
 import { type AgentOptions, checkAgent, startAgent, waitForAgents } from './agent-program.ts';
-import { createApiClient } from './api-client.ts';
-import { connectorIn } from './apiserver/connect-in-namespace.ts';
+import { connectorIn, listenInNamespace } from './apiserver/namespace-sockets.ts';
 import { type ApiServer, startApiServer } from './apiserver/server.ts';
-import { type ClusterRecord, writeClusterRecord } from './cluster-record.ts';
-import { createLab } from './create-lab.ts';
+import { type ClusterRecord, writeClusterRecord } from './lab-record.ts';
+import { createLab } from './namespace-lab.ts';
 import type { Lab, LabNode, LabOptions, LabProcess } from './lab.ts';
-import { listenInLab } from './lab-api-server.ts';
-import { createFileLogger } from './lab-log.ts';
 import { startWorkloads, type Workloads } from './workloads/start-workloads.ts';
 import type { WorkloadEvent } from './workloads/workload-event.ts';
 
@@ -124,4 +123,63 @@ async function listen(lab: Lab, server: ApiServer, signal: AbortSignal): Promise
   await writeFile(kubeconfig, server.kubeconfig(url));
   await writeFile(insideKubeconfig, server.kubeconfig(insideUrl));
   return { url, kubeconfig, insideUrl, insideKubeconfig };
+}
+
+/** Lab and port of another API server. */
+export interface LabApiServerOptions {
+  readonly lab: Lab;
+  /** Port on the lab's API host; `startCluster` uses 6443. */
+  readonly port: number;
+}
+
+/** An API server without controllers and Nodes: another cluster for a program that only watches. */
+export interface LabApiServer extends AsyncDisposable {
+  readonly server: ApiServer;
+  /** A client of the server, over loopback. */
+  readonly api: ObjectClient;
+  readonly port: number;
+}
+
+/** Starts an API server on the machine's loopback (any port) and the API host's addresses. */
+export async function startLabApiServer(options: LabApiServerOptions, signal: AbortSignal): Promise<LabApiServer> {
+  const { lab, port } = options;
+  await using stack = new AsyncDisposableStack();
+  const cidrs = lab.ipFamilies.map((family) => parseCidr(serviceCidrs[family]));
+  const server = stack.use(await startApiServer({ serviceCidrs: cidrs }));
+  const { url } = await server.listen({ host: '127.0.0.1', port: 0 });
+  await listenInLab(lab, { server, port }, signal);
+  const api = stack.use(createApiClient({ url, name: 'lab' }));
+  const owned = stack.move();
+  return { server, api, port, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+/** Makes a server listen on all addresses of the lab's API host. */
+async function listenInLab(
+  lab: Lab,
+  { server, port }: Pick<LabApiServer, 'server' | 'port'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { namespace } = lab.apiServer;
+  const host = lab.ipFamilies.includes('IPv6') ? '::' : '0.0.0.0';
+  await server.listen(await listenInNamespace({ namespace, host, port }, signal));
+}
+
+/** Makes a client of a lab's API server, for example `http://10.0.0.1:6443`; sends nothing yet. */
+export function createApiClient(options: { readonly url: string; readonly name?: string }): ObjectClient {
+  const { url, name: userAgent = 'switchyard-lab' } = options;
+  return newObjectClient(anonymousConnection(new URL(url)), { clock: systemClock, userAgent });
+}
+
+/** Creates a logger that appends lines of time, level, message and fields to `file`, without debug and trace. */
+function createFileLogger(file: string): Logger {
+  const write =
+    (level: string) =>
+    (message: string, fields: LogFields = {}): void => {
+      const rest = Object.entries(fields).map(
+        ([name, value]) => ` ${name}=${inspect(value, { breakLength: Infinity })}`,
+      );
+      appendFileSync(file, `${new Date().toISOString()} ${level} ${message}${rest.join('')}\n`);
+    };
+  const ignore = (): void => undefined;
+  return { error: write('error'), warn: write('warn'), info: write('info'), debug: ignore, trace: ignore };
 }

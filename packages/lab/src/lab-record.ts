@@ -38,7 +38,7 @@ export async function readLabRecord(lab: string): Promise<LabRecord | undefined>
 }
 
 /** Returns a file's JSON value; undefined if the file is missing or invalid. */
-export async function readRecord<T>(file: string): Promise<T | undefined> {
+async function readRecord<T>(file: string): Promise<T | undefined> {
   try {
     return JSON.parse(await readFile(file, 'utf8')) as T;
   } catch {
@@ -68,4 +68,26 @@ export async function claimLabFolder(record: LabRecord): Promise<void> {
       { cause },
     );
   }
+}
+
+/** Content of `cluster.json` in a lab's folder, written when its API server and controllers are ready. */
+export interface ClusterRecord {
+  /** API server on the machine's loopback, and its kubeconfig file. */
+  readonly url: string;
+  readonly kubeconfig: string;
+  /** The same server as the lab's hosts reach it. */
+  readonly insideUrl: string;
+  readonly insideKubeconfig: string;
+}
+
+/** Writes the record, which shows other processes that the cluster is ready. */
+export async function writeClusterRecord(lab: string, record: ClusterRecord): Promise<void> {
+  const file = `${labFolder(lab)}/cluster.json`;
+  await writeFile(`${file}.new`, `${JSON.stringify(record, undefined, 2)}\n`);
+  await rename(`${file}.new`, file);
+}
+
+/** The record of a ready cluster, or undefined. */
+export async function readClusterRecord(lab: string): Promise<ClusterRecord | undefined> {
+  return readRecord(`${labFolder(lab)}/cluster.json`);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { dueAt, dueCount, loadSchedule } from './load-schedule.ts';
+import { dueAt, dueCount, loadSchedule } from './load-loop.ts';
 
 describe('an open loop of', () => {
   test.each([

@@ -1,8 +1,39 @@
-import { HostError, millis, UsageError } from '@switchyard/core';
+import { HostError, type Millis, millis, UsageError } from '@switchyard/core';
 import type { LabHost, LabProcess } from './lab.ts';
-import { LoadResults } from './load-results.ts';
-import type { LoadOptions, LoadResult } from './load-types.ts';
+import { LoadResults } from './load-loop.ts';
 import { nodeProgram } from './program-path.ts';
+
+/** Open-loop load: request n is due at start + n / rate, however slow the answers are. */
+export interface LoadOptions {
+  /**
+   * `http://`: an address to GET; a new connection for each request. `tcp://HOST:PORT`: a new connection to an echo server,
+   * answered when the echo object has arrived. IPv6 in brackets.
+   */
+  readonly url: string;
+  /** Requests per second, up to 5000. Default 20. */
+  readonly rate?: number;
+  /** Time limit of one request from its sending. Default 500 ms. */
+  readonly timeout?: Millis;
+  /** Time during which requests are due; at most an hour. */
+  readonly duration: Millis;
+}
+
+/** Outcome of a request. `error`: an HTTP status other than 2xx (never with `tcp://`). Only `answered` counts as served. */
+export type LoadOutcome = 'answered' | 'timeout' | 'dropped' | 'refused' | 'reset' | 'empty' | 'unreachable' | 'error';
+
+/** One request; times are wall-clock milliseconds with fractions. */
+export interface LoadResult {
+  /** Counts from 0. */
+  readonly sequence: number;
+  /** Due time, independent of earlier answers. */
+  readonly scheduledAt: Millis;
+  readonly sentAt: Millis;
+  readonly doneAt: Millis;
+  readonly outcome: LoadOutcome;
+  /** Pod that answered; undefined without an answer of an echo server. */
+  readonly answeredBy: string | undefined;
+  readonly httpStatus: number | undefined;
+}
 
 /** A running load. Iterating yields every result in the order of completion, from the first on, to any number of readers. */
 export interface LoadRun extends AsyncIterable<LoadResult>, AsyncDisposable {

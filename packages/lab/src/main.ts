@@ -1,10 +1,7 @@
 import { DataplaneError } from '@switchyard/core';
-import { describeLab, describeLabs } from './cli/describe.ts';
-import { takeDown } from './cli/down.ts';
-import { execInLab } from './cli/exec.ts';
+import { bringUp, describeLab, describeLabs, execInLab, takeDown } from './cli/commands.ts';
 import { type LabCommand, parseLabCommand, type UpOptions, usage } from './cli/options.ts';
-import { bringUp } from './cli/up.ts';
-import { hostAddresses, hostNumbers } from './address-plan.ts';
+import { hostAddresses, hostNumbers } from './network-plan.ts';
 import { nodeProgram } from './program-path.ts';
 
 const interrupted = new AbortController();

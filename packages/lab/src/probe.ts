@@ -1,8 +1,59 @@
+import { randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { request as httpRequest } from 'node:http';
 import { connect, isIPv6, type Socket } from 'node:net';
+import type { LabHost } from './lab.ts';
 import type { AnswerWait, AwaitedAnswer, EchoAnswer, ProbeAnswer, ProbeRequest, ProbeResult } from './probe-types.ts';
-import { afterSilence } from './silence.ts';
+
+/** Longest part of a pause of the process that counts as waiting, in milliseconds. */
+const step = 250;
+
+/**
+ * Calls `onSilence` after `timeout` milliseconds in which this process could have received an answer. On a busy or suspended
+ * machine a plain timer expires while the answer is unread in the socket, and a slow answer looks lost. Returns a function
+ * that cancels the wait.
+ */
+export function afterSilence(timeout: number, onSilence: () => void): () => void {
+  let left = timeout;
+  let timer: NodeJS.Timeout | undefined;
+  let turn: NodeJS.Immediate | undefined;
+  const wait = (): void => {
+    const next = Math.min(left, step);
+    left -= next;
+    timer = setTimeout(() => {
+      if (left > 0) wait();
+      else turn = setImmediate(onSilence); // what has come is read before
+    }, next);
+  };
+  wait();
+  return () => {
+    clearTimeout(timer);
+    clearImmediate(turn);
+  };
+}
+
+/** Below the kernel's ephemeral ports and below NodePorts, where no program listens. */
+const [firstPort, lastPort] = [12_000, 29_999];
+const sequences = new WeakMap<LabHost, () => number>();
+
+/**
+ * Returns a source port that this program has not used on this host, until all are used. The kernel would sometimes reuse a port,
+ * and the packet would match the connection tracking entry of an earlier attempt.
+ */
+export function freshPort(host: LabHost): number {
+  const next = sequences.get(host) ?? portSequence();
+  sequences.set(host, next);
+  return next();
+}
+
+/** Returns ports round-robin from a random start: another program may have used the same host. */
+export function portSequence(): () => number {
+  let port = randomInt(firstPort, lastPort);
+  return () => {
+    port = port < lastPort ? port + 1 : firstPort;
+    return port;
+  };
+}
 
 /** A `ProbeResult` before its duration is known. */
 export type Outcome = ProbeResult extends infer R ? (R extends unknown ? Omit<R, 'took'> : never) : never;

@@ -1,11 +1,12 @@
 import { abortable, HostError, millis, UsageError } from '@switchyard/core';
-import { freshPort } from './fresh-port.ts';
+import { freshPort } from './probe.ts';
 import type { LabHost, LabProcess } from './lab.ts';
-import type { ProbeCall, ProbeReply } from './prober-messages.ts';
 import type {
   AnswerWait,
   AwaitedAnswer,
+  ProbeCall,
   ProbeConnection,
+  ProbeReply,
   ProbeRequest,
   ProbeResult,
   ProbeSocket,

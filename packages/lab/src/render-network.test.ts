@@ -1,8 +1,7 @@
 import { ipFamilies } from '@switchyard/core';
 import { expect, test } from 'vitest';
-import { hostAddresses, podAddresses } from './address-plan.ts';
-import { planHosts } from './create-lab.ts';
-import { renderNetwork, renderPod } from './render-network.ts';
+import { hostAddresses, podAddresses, renderNetwork, renderPod } from './network-plan.ts';
+import { planHosts } from './namespace-lab.ts';
 
 const plan = { lab: 'x', ipFamilies, hosts: planHosts(2) };
 

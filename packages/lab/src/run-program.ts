@@ -1,7 +1,9 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { HostError, millis, type Millis } from '@switchyard/core';
-import type { LabCommandResult } from './lab.ts';
+import { type CommandRunner, createCommandRunner } from '@switchyard/host';
+import type { LabCommandResult, LabHost } from './lab.ts';
+import { namespacesRoot } from './names.ts';
 
 /** Options of a program that runs to its end. */
 export interface RunProgramOptions {
@@ -82,4 +84,18 @@ export async function runScript(what: string, script: string): Promise<void> {
   if (result.exitCode === 0) return;
   const tail = result.stderr.trim().split('\n').slice(-5).join('; ');
   throw new HostError('lab.script', `cannot ${what}: exit code ${result.exitCode}: ${tail}`);
+}
+
+/**
+ * A runner whose programs enter a lab host's network namespace; by exec, so that the process id is the program's. iptables
+ * has its own lock file there, so it does not wait for other programs of this machine.
+ */
+export function runnerIn(host: LabHost, folder: string): CommandRunner {
+  const runner = createCommandRunner();
+  const enter = [`--net=${namespacesRoot}/${host.namespace}`, '--'];
+  const own = { XTABLES_LOCKFILE: `${folder}/${host.name}-xtables.lock` };
+  return {
+    run: (file, args, options) =>
+      runner.run('nsenter', [...enter, file, ...args], { ...options, env: { ...own, ...options.env } }),
+  };
 }

@@ -1,7 +1,7 @@
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
-import { afterSilence } from './silence.ts';
+import { afterSilence } from './probe.ts';
 
 /** Stands still, as a process does that gets no processor. */
 function standStill(duration: number): void {

@@ -1,5 +1,5 @@
 import { ipFamilies, millis, systemClock } from '@switchyard/core';
-import { createLab } from './create-lab.ts';
+import { createLab } from './namespace-lab.ts';
 import { startEchoServer } from './echo-server.ts';
 import { liftIcmpLimits } from './icmp-limits.ts';
 import type { Lab, LabHost, LabNode, LabPod } from './lab.ts';

@@ -1,12 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
-import { type EchoIdentity, serveHttp, serveTcp, serveUdp } from './echo-listeners.ts';
-import { portSequence } from './fresh-port.ts';
-import { type HeldConnection, openConnection } from './held-connection.ts';
+import { type EchoIdentity, serveHttp, serveTcp, serveUdp } from './echo-server.ts';
+import { awaitAnswer, portSequence, probe } from './probe.ts';
+import { type HeldConnection, openConnection } from './kept-connections.ts';
 import { icmpCounterFiles, icmpErrorsHeldBack } from './icmp-limits.ts';
-import { type LoadLoop, startLoadLoop } from './load-loop.ts';
-import { LoadResults } from './load-results.ts';
-import { awaitAnswer, probe } from './probe.ts';
+import { type LoadLoop, LoadResults, startLoadLoop } from './load-loop.ts';
 import type { ProbeResult } from './probe-types.ts';
 import type { TrafficCall, TrafficCalls, TrafficProbe } from './traffic-pod.ts';
 

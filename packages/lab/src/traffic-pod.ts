@@ -1,5 +1,4 @@
-import type { LoadProgramOptions } from './load.ts';
-import type { LoadResult } from './load-types.ts';
+import type { LoadProgramOptions, LoadResult } from './load.ts';
 import type { AnswerWait, AwaitedAnswer, ProbeExchange, ProbeRequest, ProbeResult } from './probe-types.ts';
 import { nodeProgram } from './program-path.ts';
 

@@ -10,7 +10,7 @@ export interface JsonObject {
 export type MutableJsonObject = { [key: string]: Json };
 
 /** The object without fields. */
-export const emptyObject: JsonObject = {};
+const emptyObject: JsonObject = {};
 
 /** Whether `value` is an object: not null, not a list. */
 export function isJsonObject(value: unknown): value is JsonObject {

@@ -1,6 +1,6 @@
 import type { Millis } from '@switchyard/core';
 import type { Allocations } from './allocations.ts';
-import type { FieldError } from './field-error.ts';
+import type { FieldError } from './status-error.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { ObjectSchema } from './schema/schema.ts';
 
@@ -23,7 +23,7 @@ export interface ResourceContext {
 }
 
 /** Another representation of a resource's objects. */
-export interface ResourceView {
+interface ResourceView {
   readonly of: ResourceDefinition;
   /** Convert an object of this resource to one of `of`, and back. */
   readonly toBase: (object: JsonObject) => JsonObject;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { pods } from './resources/pods.ts';
-import { matchesSelector } from '../workloads/labels.ts';
+import { matchesSelector } from '../workloads/facts.ts';
 import { nameOfFieldSelector, parseFieldSelector, parseLabelSelector } from './selectors.ts';
 
 const labels = { app: 'web', tier: 'front', 'example.com/zone': 'z1', version: '7' };

@@ -11,25 +11,21 @@ import {
   systemClock,
   UsageError,
 } from '@switchyard/core';
-import { type Access, createAccess } from './access/access.ts';
+import { type Access, createAccess } from './access.ts';
 import { createAllocations } from './allocations.ts';
-import { createInitialObjects } from './bootstrap.ts';
-import type { Connect } from './connect-in-namespace.ts';
-import { connectHere } from './connect-here.ts';
-import type { ServerContext } from './http/context.ts';
+import { type Connect, connectHere } from './namespace-sockets.ts';
+import { handleRequest, type ServerContext } from './http/handler.ts';
 import { createDocuments } from './http/documents.ts';
 import { FaultList, type Faults } from './http/faults.ts';
-import { handleRequest } from './http/handler.ts';
 import type { WatchSession } from './http/watch.ts';
-import { kubeconfigFor } from './kubeconfig.ts';
 import { Lifecycle } from './registry/lifecycle.ts';
 import { createRegistry, type Registry } from './registry/registry.ts';
 import type { ResourceDefinition } from './resource.ts';
-import { addOnResources } from './resources/add-ons.ts';
-import { betaEndpointSlices } from './resources/beta-endpoint-slices.ts';
+import { addOnResources, resourceTable } from './resources/resource-table.ts';
+import { betaEndpointSlices } from './resources/endpoint-slices.ts';
 import { daemonSets } from './resources/daemon-sets.ts';
-import { resourceTable } from './resources/resource-table.ts';
-import { MemoryStore, type Store } from './store/store.ts';
+import { MemoryStore, type Store } from './store.ts';
+import { namespaces, serviceCidrs } from './resources/cluster-kinds.ts';
 
 /** Options of an API server. All have defaults. */
 export interface ApiServerOptions {
@@ -197,4 +193,36 @@ function addressOf(server: Server): AddressInfo {
 function servedKinds({ hasAddOnKinds, hasDaemonSets }: ApiServerOptions): readonly ResourceDefinition[] {
   if (hasAddOnKinds === true) return [...resourceTable, ...addOnResources];
   return hasDaemonSets === true ? [...resourceTable, daemonSets] : resourceTable;
+}
+
+/** Creates the initial objects of a cluster: four namespaces and the default ServiceCIDR. */
+export function createInitialObjects(registry: Registry, cidrs: readonly Cidr[]): void {
+  const options = { fieldValidation: 'Strict' } as const;
+  for (const name of ['default', 'kube-node-lease', 'kube-public', 'kube-system']) {
+    registry.create(namespaces, '', { metadata: { name } }, options);
+  }
+  const lastTransitionTime = `${new Date().toISOString().slice(0, 19)}Z`;
+  const ready = {
+    type: 'Ready',
+    status: 'True',
+    lastTransitionTime,
+    reason: '',
+    message: 'Kubernetes default Service CIDR is ready',
+  };
+  const body = { metadata: { name: 'kubernetes' }, spec: { cidrs }, status: { conditions: [ready] } };
+  registry.create(serviceCidrs, '', body, options);
+}
+
+/** A kubeconfig for one server, as JSON, which is YAML too. The token is accepted but not required. */
+export function kubeconfigFor(url: string, token: string): string {
+  const name = 'switchyard-lab';
+  const config = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name, cluster: { server: url } }],
+    users: [{ name, user: { token } }],
+    contexts: [{ name, context: { cluster: name, user: name, namespace: 'default' } }],
+    'current-context': name,
+  };
+  return `${JSON.stringify(config, undefined, 2)}\n`;
 }

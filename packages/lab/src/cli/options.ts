@@ -3,7 +3,7 @@ import { ConfigError, ipFamilies, type IpFamily, messageOf, tryParseIp } from '@
 import { type AgentMode, agentModes, defaultAgentMode } from '../agent-program.ts';
 
 /** Default name of a lab. */
-export const defaultLab = 'demo';
+const defaultLab = 'demo';
 
 /** Labs by name; `dead` are those whose owner process has ended. */
 export type LabChoice = 'all' | 'dead' | readonly string[];

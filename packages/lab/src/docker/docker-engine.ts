@@ -1,11 +1,10 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
 import { HostError, millis, type Millis, systemClock, UsageError } from '@switchyard/core';
 import { findCgroup2Mount, killCgroup, removeCgroup } from '../cgroup.ts';
 import type { Lab, LabCommandOptions, LabCommandResult, LabHost, LabProcess } from '../lab.ts';
 import { checkHostName, labsRoot } from '../names.ts';
 import { runProgram } from '../run-program.ts';
-import { lackingCapabilities, runtimeWithout } from './lacking-rights.ts';
-import { engineScript, firstProcessScript, socketPath } from './engine-script.ts';
 
 /** Debian packages of a Docker Engine, and dependencies that a lab does not need; for `tools/debian`. */
 export const dockerPackages: { readonly packages: readonly string[]; readonly exclude: readonly string[] } = {
@@ -220,3 +219,129 @@ async function stop(engine: StartedEngine): Promise<void> {
   if (cgroup !== undefined) await removeCgroup(cgroup);
   await rm(data, { recursive: true, force: true, maxRetries: 5 });
 }
+
+/** Parameters of the engine's shell script. All paths are absolute and contain no single quote. */
+interface EngineScriptOptions {
+  /** Mount point of cgroup v2 on this machine. */
+  readonly cgroupMount: string;
+  /** Name of the engine's cgroup below the one it is started in. */
+  readonly cgroup: string;
+  /** Folder on disk for images, containers and the socket. */
+  readonly data: string;
+  /** Folder with the unpacked docker.io package. */
+  readonly programs: string;
+  /** Folder below /run that the engine and its containers' volumes can access. The rest of /run is hidden. */
+  readonly shared: string;
+}
+
+/** The engine's socket, seen by the engine and by this machine under the same path. */
+function socketPath(data: string): string {
+  return `${data}/docker.sock`;
+}
+
+/**
+ * Returns a POSIX shell script that becomes a Docker Engine. It can change only `data` on this machine: it runs in its own
+ * namespaces for cgroups, mounts, processes, IPC and host name, and in the network namespace it is started in. When the
+ * first process ends, the kernel ends all containers and removes all mounts.
+ *
+ * - Its cgroup root is a folder below the caller's cgroup; it sits in a folder beside the containers', since cgroup v2
+ *   hands controllers only to cgroups without processes.
+ * - /proc/sys is read-only, but for the network namespace's own part: dockerd raises the machine's key quota otherwise. AppArmor is hidden, or dockerd would load a
+ *   profile into the kernel. `modprobe` does nothing.
+ */
+function engineScript(options: EngineScriptOptions): string {
+  const { cgroupMount, cgroup, data, programs, shared } = options;
+  return `set -eu
+own='${cgroupMount}'$(sed -n 's/^0:://p' /proc/self/cgroup)/'${cgroup}'
+mkdir -p "$own/engine"
+echo 0 >"$own/cgroup.procs"
+export own data='${data}' programs='${programs}' shared='${shared}'
+exec unshare --cgroup -- sh -euc '
+  echo 0 >"$own/engine/cgroup.procs"
+  exec unshare --mount --propagation private --pid --fork --kill-child --ipc --uts -- sh -eu "$data/first-process"
+'
+`;
+}
+
+/** The script of the engine's process 1: arranges mounts and programs, then becomes \`tini\` with dockerd as its child. */
+const firstProcessScript: string = `mount -t proc proc /proc
+mount --bind /proc/sys /proc/sys
+mount --bind /proc/sys/net /proc/sys/net
+mount -o remount,ro,bind /proc/sys
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+[ ! -d /sys/kernel/security ] || mount -t tmpfs tmpfs /sys/kernel/security
+mkdir -p "$data/run" "$data/bin" "$data/probe/lower" "$data/probe/upper" "$data/probe/work" "$data/probe/merged"
+mount -t tmpfs -o mode=755 tmpfs "$data/run"
+mkdir -p "$data$shared"
+mount --rbind "$shared" "$data$shared"
+mount --rbind "$data/run" /run
+ln -sf /bin/true "$data/bin/modprobe"
+driver=vfs
+probe=$data/probe
+if mount -t overlay -o "lowerdir=$probe/lower,upperdir=$probe/upper,workdir=$probe/work" overlay "$probe/merged" 2>/dev/null; then
+  umount "$probe/merged"
+  driver=overlay2
+fi
+hostname docker
+libraries=$(dirname "$(ls "$programs"/usr/lib/*/libseccomp.so.2)")
+export PATH="$data/bin:$programs/usr/sbin:$programs/usr/bin:$PATH:/usr/sbin:/usr/bin:/sbin:/bin"
+export LD_LIBRARY_PATH="$libraries:$programs/lib/\${libraries##*/}"
+export TMPDIR="$data/tmp" DOCKER_TMPDIR="$data/tmp"
+mkdir -p "$data/tmp"
+exec tini-static -s -- dockerd --host "unix://$data/docker.sock" --config-file "$data/daemon.json" \\
+  --data-root "$data/root" --exec-root /run/docker --pidfile /run/docker.pid --group 0 \\
+  --storage-driver "$driver" --exec-opt native.cgroupdriver=cgroupfs --oom-score-adjust 0 \\
+  --bridge none --iptables=false --ip6tables=false --ip-forward=false --ip-masq=false --userland-proxy=true --userland-proxy-path "$programs/usr/sbin/docker-proxy"
+`;
+
+/** By number, as in linux/capability.h of Linux 5.9 and newer. */
+const capabilities =
+  `CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE NET_BROADCAST
+NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN SYS_BOOT SYS_NICE
+SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP MAC_OVERRIDE MAC_ADMIN SYSLOG WAKE_ALARM
+BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE`.split(/\s/);
+
+/** Returns the capabilities that a process can never have (`CAP_SYS_RESOURCE`), from its /proc/PID/status. Empty outside containers. */
+export function lackingCapabilities(status: string): readonly string[] {
+  const bounding = BigInt(`0x${/^CapBnd:\s*([0-9a-f]+)$/m.exec(status)?.[1] ?? 'ffffffffffffffff'}`);
+  return capabilities.filter((_, bit) => ((bounding >> BigInt(bit)) & 1n) === 0n).map((name) => `CAP_${name}`);
+}
+
+/**
+ * A POSIX shell script that replaces runc and gives containers all other capabilities. For engines that run in a
+ * container: `--privileged` requests every capability, and runc fails at the first unavailable one.
+ */
+export function runtimeWithout(lacking: readonly string[]): string {
+  const names = `"(${lacking.join('|')})"`;
+  return `#!/bin/sh
+set -eu
+option=
+for argument; do
+  case $option in
+    --bundle) sed -i -E 's/${names},//g; s/,${names}//g; s/\\[${names}\\]/[]/g' "$argument/config.json" ;;
+    --process) sed -i -E 's/${names},//g; s/,${names}//g; s/\\[${names}\\]/[]/g' "$argument" ;;
+  esac
+  option=$argument
+done
+exec runc "$@"
+`;
+}
+
+const tag = 'switchyard/empty:1';
+
+/**
+ * Returns the name of an image without files, which needs no registry; creates it if it is missing. Its containers get their
+ * programs from `machinePrograms`.
+ */
+export async function emptyImage(engine: DockerEngine): Promise<string> {
+  if ((await engine.cli(['image', 'inspect', tag])).exitCode === 0) return tag;
+  const { exitCode, stderr } = await engine.cli(['import', '-', tag], { stdin: '\0'.repeat(1024) });
+  if (exitCode === 0) return tag;
+  throw new HostError('docker.image', `docker import of an empty image ended with ${exitCode}: ${stderr.trim()}`);
+}
+
+/** Options of `docker run` that give a container this machine's programs, read-only, and this process's Node as `/node`. */
+export const machinePrograms: readonly string[] = [
+  ...['/usr', '/bin', '/lib', '/lib64'].filter((path) => existsSync(path)).map((path) => `${path}:${path}:ro`),
+  `${process.execPath}:/node:ro`,
+].flatMap((volume) => ['--volume', volume]);

@@ -2,8 +2,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { HostError, type IpAddress, tryParseIp, UsageError } from '@switchyard/core';
 import type { Lab } from '../lab.ts';
 import { runProgram } from '../run-program.ts';
-import type { DockerEngine } from './docker-engine.ts';
-import { emptyImage, machinePrograms } from './empty-image.ts';
+import { type DockerEngine, emptyImage, machinePrograms } from './docker-engine.ts';
 
 /** Options of a cluster that looks like one of kind. */
 export interface KindClusterOptions {

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { lackingCapabilities, runtimeWithout } from './lacking-rights.ts';
+import { lackingCapabilities, runtimeWithout } from './docker-engine.ts';
 
 test.each([
   ['all of Linux 6', '000001ffffffffff', []],

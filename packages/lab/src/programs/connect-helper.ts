@@ -1,6 +1,6 @@
 // Runs inside a network namespace: connects to the addresses that its parent sends and passes the sockets back.
 import { connect } from 'node:net';
-import type { ConnectCall, ConnectReply } from '../apiserver/connect-in-namespace.ts';
+import type { ConnectCall, ConnectReply } from '../apiserver/namespace-sockets.ts';
 
 process.on('message', ({ id, host, port }: ConnectCall) => {
   const reply = (message: ConnectReply): void => void process.send?.(message);

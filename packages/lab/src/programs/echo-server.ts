@@ -8,7 +8,7 @@
  * object for each datagram. SIGTERM: goes on serving for --delay-shutdown (default 0), then exits 0.
  */
 import { parseArgs } from 'node:util';
-import { type EchoIdentity, serveHttp, serveTcp, serveUdp } from '../echo-listeners.ts';
+import { type EchoIdentity, serveHttp, serveTcp, serveUdp } from '../echo-server.ts';
 
 const { values } = parseArgs({
   options: {

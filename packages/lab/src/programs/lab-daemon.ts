@@ -3,7 +3,7 @@
  * and keeps it until SIGTERM or SIGINT. Until it is ready, the end of its parent ends it too.
  */
 import { messageOf } from '@switchyard/core';
-import type { DaemonMessage } from '../cli/up.ts';
+import type { DaemonMessage } from '../cli/commands.ts';
 import type { UpOptions } from '../cli/options.ts';
 import { checkAgent } from '../agent-program.ts';
 import { startCluster } from '../lab-cluster.ts';

@@ -2,11 +2,9 @@
  * Runs inside a lab host's namespace and makes connection attempts on request over Node's IPC channel. With
  * arguments instead (PROTOCOL ADDRESS PORT [COUNT]) it makes COUNT attempts, one after another, and prints a line for each.
  */
-import { type AskingSocket, openAskingSocket } from '../asking-socket.ts';
-import { type HeldConnection, openConnection } from '../held-connection.ts';
+import { type AskingSocket, type HeldConnection, openAskingSocket, openConnection } from '../kept-connections.ts';
 import { awaitAnswer, probe } from '../probe.ts';
-import type { ProbeRequest, ProbeResult } from '../probe-types.ts';
-import type { ProbeCall, ProbeReply } from '../prober-messages.ts';
+import type { ProbeCall, ProbeReply, ProbeRequest, ProbeResult } from '../probe-types.ts';
 
 const connections = new Map<number, HeldConnection>();
 const sockets = new Map<number, AskingSocket>();

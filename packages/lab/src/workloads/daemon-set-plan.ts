@@ -1,5 +1,5 @@
 import type { DaemonSet } from '@switchyard/core/kubernetes';
-import { type RolloutLimits, scaledCount } from './rollout-plan.ts';
+import { type RolloutLimits, scaledCount } from './deployment-plan.ts';
 
 /** One pod of a DaemonSet on one node, with the fields that a rollout reads. Deleted pods are not listed. */
 export interface DaemonPod {

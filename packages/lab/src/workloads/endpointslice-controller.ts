@@ -1,13 +1,10 @@
-import type { IpFamily } from '@switchyard/core';
+import type { IpFamily, Millis } from '@switchyard/core';
 import { apiResources, type EndpointSlice, type Node, type Pod, type Service } from '@switchyard/core/kubernetes';
 import type { ControllerContext } from './context.ts';
 import { KeyedRunner } from './keyed-runner.ts';
-import { matchesLabels, selectorText } from './labels.ts';
-import { objectKey, splitKey } from './pod-facts.ts';
-import { endpointGroups } from './slice-endpoints.ts';
-import { planSlices, serviceNameLabel, sliceManager, type SlicePlan } from './slice-plan.ts';
-import { nameSuffix } from './template-hash.ts';
-import { createTriggerTimes, type TriggerTimes } from './trigger-time.ts';
+import { apiTime, matchesLabels, objectKey, parseApiTime, readyTransition, selectorText, splitKey } from './facts.ts';
+import { endpointGroups, planSlices, serviceNameLabel, sliceManager, type SlicePlan } from './slice-plan.ts';
+import { nameSuffix } from './owned-pods.ts';
 
 /** Writes the EndpointSlices of Services with a selector. */
 export interface EndpointSliceController extends AsyncDisposable {
@@ -149,4 +146,40 @@ function byAge(left: Pod, right: Pod): number {
   const difference =
     Date.parse(left.metadata.creationTimestamp ?? '') - Date.parse(right.metadata.creationTimestamp ?? '');
   return difference || (left.metadata.name ?? '').localeCompare(right.metadata.name ?? '');
+}
+
+/**
+ * Records the reported Ready transitions of a Service's pods. A slice's annotation has the oldest transition that it newly
+ * reports. It has none if the change has no newer transition (a `deletionTimestamp`, a deleted pod, a second change within
+ * one second).
+ */
+export interface TriggerTimes {
+  /** Returns the time to write, RFC 3339 in whole seconds, or undefined. Each call marks the pods' transitions as reported. */
+  next(key: string, service: Service, pods: readonly Pod[]): string | undefined;
+  forget(key: string): void;
+}
+
+/** An empty memory: the first change of each Service is annotated with the Service's creation. */
+export function createTriggerTimes(): TriggerTimes {
+  const reportedByService = new Map<string, ReadonlyMap<string, Millis>>();
+  return {
+    next: (key, service, pods) => {
+      const before = reportedByService.get(key);
+      const now = new Map<string, Millis>();
+      let oldest: Millis | undefined;
+      for (const pod of pods) {
+        const at = readyTransition(pod);
+        if (at === undefined) continue;
+        const name = pod.metadata.name ?? '';
+        now.set(name, at);
+        if (at > (before?.get(name) ?? -Infinity) && (oldest === undefined || at < oldest)) oldest = at;
+      }
+      reportedByService.set(key, now);
+      const time = before === undefined ? parseApiTime(service.metadata.creationTimestamp) : oldest;
+      return time === undefined ? undefined : apiTime(time);
+    },
+    forget: (key) => {
+      reportedByService.delete(key);
+    },
+  };
 }

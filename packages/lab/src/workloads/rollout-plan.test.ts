@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { planRollout, rolloutLimits, type RolloutCounts } from './rollout-plan.ts';
+import { planRollout, type RolloutCounts, rolloutLimits } from './deployment-plan.ts';
 
 test.each([
   { surge: '25%', unavailable: '25%', replicas: 1, expected: [1, 0] },

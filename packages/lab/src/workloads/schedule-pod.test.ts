@@ -1,6 +1,6 @@
 import type { Node, Pod, PodSpec } from '@switchyard/core/kubernetes';
 import { expect, test } from 'vitest';
-import { schedulePod } from './schedule-pod.ts';
+import { schedulePod } from './scheduler.ts';
 
 const three = [node('n1'), node('n2'), node('n10')];
 const apart: PodSpec['affinity'] = {

@@ -1,7 +1,6 @@
 import type { EndpointSlice, Pod, Service } from '@switchyard/core/kubernetes';
 import { expect, test } from 'vitest';
-import { endpointGroups } from './slice-endpoints.ts';
-import { planSlices, type SlicePlan } from './slice-plan.ts';
+import { endpointGroups, planSlices, type SlicePlan } from './slice-plan.ts';
 
 const zones = new Map([
   ['n1', 'zone-a'],

@@ -1,13 +1,9 @@
 import { millis } from '@switchyard/core';
 import type { Pod } from '@switchyard/core/kubernetes';
 import { expect, test } from 'vitest';
-import { replaceCondition, withCondition } from './conditions.ts';
-import { createEventFeed } from './event-feed.ts';
-import { matchesSelector } from './labels.ts';
-import { inDeletionOrder } from './pod-order.ts';
-import { templateHash } from './template-hash.ts';
-import { apiTime, timeScale } from './time-scale.ts';
-import { podEvents, type WorkloadEvent } from './workload-event.ts';
+import { apiTime, inDeletionOrder, matchesSelector, replaceCondition, timeScale, withCondition } from './facts.ts';
+import { createEventFeed, podEvents, type WorkloadEvent } from './workload-event.ts';
+import { templateHash } from './owned-pods.ts';
 
 test('API times are whole seconds, rounded down', () => {
   expect(apiTime(millis(Date.UTC(2026, 10, 21, 2, 0, 40) + 999.9))).toBe('2026-11-21T02:00:40Z');

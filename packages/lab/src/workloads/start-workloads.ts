@@ -1,17 +1,14 @@
 import { type Clock, type Logger, noopLogger, type Random, systemClock } from '@switchyard/core';
 import { apiResources, type ObjectClient, type Pod } from '@switchyard/core/kubernetes';
 import type { Lab } from '../lab.ts';
-import { createResourceWatch } from './cluster-watch.ts';
-import { createClusterWatches, type ControllerContext } from './context.ts';
+import { type ControllerContext, createClusterWatches, createResourceWatch } from './context.ts';
 import { startDaemonSetController } from './daemon-set-controller.ts';
 import { startDeploymentController } from './deployment-controller.ts';
 import { startEndpointSliceController } from './endpointslice-controller.ts';
-import { createEventFeed } from './event-feed.ts';
-import { Kubelet } from './kubelet/kubelet.ts';
-import { registerNode } from './kubelet/node-object.ts';
+import { createEventFeed, podEvents, type WorkloadEvent } from './workload-event.ts';
+import { Kubelet, registerNode } from './kubelet/kubelet.ts';
 import { startScheduler } from './scheduler.ts';
-import { apiTime, timeScale } from './time-scale.ts';
-import { podEvents, type WorkloadEvent } from './workload-event.ts';
+import { apiTime, timeScale } from './facts.ts';
 
 /** Options of the workloads. */
 export interface WorkloadsOptions {

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { listenInNamespace } from '../../src/apiserver/listen-in-namespace.ts';
+import { listenInNamespace } from '../../src/apiserver/namespace-sockets.ts';
 import { startApiServer } from '../../src/apiserver/server.ts';
 
 const run = promisify(execFile);

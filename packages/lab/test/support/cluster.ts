@@ -1,12 +1,11 @@
 import { type Logger, noopLogger } from '@switchyard/core';
 import { apiResources } from '@switchyard/core/kubernetes';
 import { type ManualClock, settle } from '@switchyard/core/testing';
-import { createResourceWatch } from '../../src/workloads/cluster-watch.ts';
-import { createClusterWatches, type ControllerContext } from '../../src/workloads/context.ts';
+import { type ControllerContext, createClusterWatches, createResourceWatch } from '../../src/workloads/context.ts';
 import { startDaemonSetController } from '../../src/workloads/daemon-set-controller.ts';
 import { startDeploymentController } from '../../src/workloads/deployment-controller.ts';
 import { startEndpointSliceController } from '../../src/workloads/endpointslice-controller.ts';
-import { timeScale } from '../../src/workloads/time-scale.ts';
+import { timeScale } from '../../src/workloads/facts.ts';
 import { createMemoryApi, type MemoryApi } from './memory-api.ts';
 
 /** Deployment, DaemonSet and EndpointSlice controllers on an API in memory; the test plays scheduler and kubelet. */

@@ -9,8 +9,8 @@ import type {
   ObjectRef,
   Pod,
 } from '@switchyard/core/kubernetes';
-import { applyMergePatch } from '../../src/apiserver/patch/merge-patch.ts';
-import { matchesLabels } from '../../src/workloads/labels.ts';
+import { applyMergePatch } from '../../src/apiserver/patch.ts';
+import { matchesLabels } from '../../src/workloads/facts.ts';
 
 /** One write, as a watch without a selector reports it. */
 export interface MemoryEvent {

@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { StatusError } from '../status-error.ts';
-import { createAccess } from './access.ts';
-import { apiRequest } from './api-request.ts';
-import { isGranted, type PolicyRule } from './policy-rule.ts';
+import { apiRequest, createAccess, isGranted, type PolicyRule } from '../access.ts';
 
 const urlOf = (target: string): URL => new URL(target, 'http://server');
 

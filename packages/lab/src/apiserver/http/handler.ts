@@ -1,18 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Clock, Millis } from '@switchyard/core';
 import { methodNotAllowed, noSuchResource, notFound } from '../status-error.ts';
-import { readBody } from './body.ts';
-import type { ServerContext } from './context.ts';
-import type { Fault } from './faults.ts';
-import { parseListOptions } from './list-options.ts';
-import { listObjects } from './list.ts';
-import { negotiate } from './negotiate.ts';
+import { type Answer, answerForError, jsonAnswer, negotiate, readBody, sendAnswer, textAnswer } from './messages.ts';
+import { type Fault, type FaultList, slowDown } from './faults.ts';
+import { listObjects, parseListOptions } from './list.ts';
 import { parseProxyPath, proxyToPod } from './pod-proxy.ts';
-import { type RenderOptions, renderObject } from './representation.ts';
-import { parseResourcePath, type RequestInfo } from './request-info.ts';
-import { type Answer, answerForError, jsonAnswer, sendAnswer, textAnswer } from './respond.ts';
-import { scaleOf } from './scale.ts';
-import { slowDown } from './slow-body.ts';
-import { WatchSession } from './watch.ts';
+import { renderObject, type RenderOptions } from './representation.ts';
 import {
   handleBinding,
   handleCreate,
@@ -21,8 +14,16 @@ import {
   handlePatch,
   handleReplace,
   hasSubresource,
+  scaleOf,
   type WriteRequest,
 } from './write.ts';
+import { WatchSession } from './watch.ts';
+import type { ResourceDefinition } from '../resource.ts';
+import type { AccessCheck } from '../access.ts';
+import type { Connect } from '../namespace-sockets.ts';
+import type { Registry } from '../registry/registry.ts';
+import type { Store } from '../store.ts';
+import type { Documents } from './documents.ts';
 
 /** Serves one request to its end; never rejects. */
 export async function handleRequest(
@@ -159,4 +160,61 @@ async function writeAnswer(
   if (method === 'PATCH' && !isCollection) return handlePatch(registry, write);
   if (method === 'DELETE' && info.subresource === undefined) return handleDelete(registry, write);
   throw methodNotAllowed();
+}
+
+/** Resource, object and subresource in a request's path. */
+export interface RequestInfo {
+  readonly resource: ResourceDefinition;
+  /** '' when the path has none: all namespaces, or a cluster-scoped kind. */
+  readonly namespace: string;
+  /** Undefined for a collection. */
+  readonly name: string | undefined;
+  readonly subresource: string | undefined;
+  /** The older form `/api/v1/watch/…`. */
+  readonly isWatchPath: boolean;
+}
+
+const namespaceSubresources = new Set(['status', 'finalize']);
+
+/**
+ * Reads `/api/v1/…` and `/apis/GROUP/VERSION/…`. Undefined when no such group and version is served, or the
+ * path is not of this form; rejects with a 404 Status when the group has no such resource.
+ */
+function parseResourcePath(path: string, resources: readonly ResourceDefinition[]): RequestInfo | undefined {
+  const segments = path.split('/').slice(1).map(decodeURIComponent);
+  const isCore = segments[0] === 'api';
+  if (!isCore && segments[0] !== 'apis') return undefined;
+  const group = isCore ? '' : (segments[1] ?? '');
+  const version = segments[isCore ? 1 : 2];
+  const rest = segments.slice(isCore ? 2 : 3);
+  const served = resources.filter((resource) => resource.group === group && resource.version === version);
+  if (served.length === 0 || rest.length === 0) return undefined;
+  const isWatchPath = rest[0] === 'watch';
+  if (isWatchPath) rest.shift();
+  const isInNamespace = rest[0] === 'namespaces' && rest.length >= 3 && !namespaceSubresources.has(rest[2] ?? '');
+  const namespace = isInNamespace ? (rest[1] ?? '') : '';
+  const [plural, name, subresource, ...excess] = isInNamespace ? rest.slice(2) : rest;
+  const resource = served.find((candidate) => candidate.plural === plural);
+  if (resource === undefined || excess.length > 0 || resource.isNamespaced !== isInNamespace) {
+    // A namespaced collection may be read over all namespaces.
+    if (resource === undefined || isInNamespace || name !== undefined) throw noSuchResource();
+  }
+  return { resource, namespace, name, subresource, isWatchPath };
+}
+
+/** Shared state of the request handlers. */
+export interface ServerContext {
+  readonly store: Store;
+  readonly registry: Registry;
+  readonly resources: readonly ResourceDefinition[];
+  readonly clock: Clock;
+  /** Between bookmarks of a watch. */
+  readonly bookmarkInterval: Millis;
+  readonly faults: FaultList;
+  readonly access: AccessCheck;
+  /** Open watches. */
+  readonly sessions: Set<WatchSession>;
+  readonly documents: Documents;
+  /** Opens connections to pods, for `pods/proxy`. */
+  readonly connect: Connect;
 }

@@ -3,13 +3,13 @@ import { request as httpsRequest } from 'node:https';
 import { isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { addressAndPort, messageOf } from '@switchyard/core';
-import type { Connect } from '../connect-in-namespace.ts';
+import type { Connect } from '../namespace-sockets.ts';
 import { type JsonObject, listAt, numberAt, stringAt } from '../json.ts';
 import { pods } from '../resources/pods.ts';
 import { badRequest, notFound, serviceUnavailable } from '../status-error.ts';
-import type { Store } from '../store/store.ts';
-import type { ServerContext } from './context.ts';
-import { setCommonHeaders } from './respond.ts';
+import type { Store } from '../store.ts';
+import type { ServerContext } from './handler.ts';
+import { setCommonHeaders } from './messages.ts';
 
 /** Target of a request to `pods/proxy`. */
 export interface ProxyPath {

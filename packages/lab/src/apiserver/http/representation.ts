@@ -1,8 +1,8 @@
 import type { Millis } from '@switchyard/core';
 import type { Json, JsonObject } from '../json.ts';
 import { apiVersionOf, type ResourceDefinition } from '../resource.ts';
-import type { StoredObject } from '../store/stored-object.ts';
-import type { Representation } from './negotiate.ts';
+import type { StoredObject } from '../store.ts';
+import type { Representation } from './messages.ts';
 
 /** Representation that one client accepts. */
 export interface RenderOptions {

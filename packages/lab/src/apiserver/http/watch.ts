@@ -2,12 +2,11 @@ import type { ServerResponse } from 'node:http';
 import type { JsonObject } from '../json.ts';
 import { apiVersionOf, type ResourceDefinition } from '../resource.ts';
 import { expired } from '../status-error.ts';
-import type { StoreEvent } from '../store/store.ts';
-import { type StoredObject, storedObject, type WatchEventType } from '../store/stored-object.ts';
-import type { ServerContext } from './context.ts';
-import type { ListOptions } from './list-options.ts';
+import { type StoredObject, storedObject, type StoreEvent, type WatchEventType } from '../store.ts';
+import type { ServerContext } from './handler.ts';
+import type { ListOptions } from './list.ts';
 import { partialMetadata, type RenderOptions, tableOf } from './representation.ts';
-import { setCommonHeaders } from './respond.ts';
+import { setCommonHeaders } from './messages.ts';
 
 /** One watch. */
 export interface WatchRequest {

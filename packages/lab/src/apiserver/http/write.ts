@@ -1,18 +1,14 @@
 import { type Json, type JsonObject, listAt, numberAt, objectAt, stringAt, withFields } from '../json.ts';
-import { applyJsonPatch } from '../patch/json-patch.ts';
-import { applyMergePatch } from '../patch/merge-patch.ts';
-import { applyStrategicMergePatch } from '../patch/strategic-merge.ts';
+import { applyJsonPatch, applyMergePatch, applyStrategicMergePatch } from '../patch.ts';
 import type { DeletionOptions, ObjectName, Registry, WriteOptions, WriteResult } from '../registry/registry.ts';
 import type { ResourceDefinition } from '../resource.ts';
-import type { Schema } from '../schema/schema.ts';
-import { badRequest, unsupportedMediaType } from '../status-error.ts';
-import { parseBody, parseJson, type RequestBody } from './body.ts';
-import type { ServerContext } from './context.ts';
-import { parseListOptions } from './list-options.ts';
+import { int, object, objectMeta, type ObjectSchema, type Schema, text } from '../schema/schema.ts';
+import { badRequest, conflict, unsupportedMediaType } from '../status-error.ts';
+import { type Answer, jsonAnswer, parseBody, parseJson, type RequestBody } from './messages.ts';
+import type { RequestInfo, ServerContext } from './handler.ts';
+import { parseListOptions } from './list.ts';
 import { renderList, renderObject, type RenderOptions } from './representation.ts';
-import type { RequestInfo } from './request-info.ts';
-import { type Answer, jsonAnswer } from './respond.ts';
-import { scaleBody, scaleOf, scaleSchema } from './scale.ts';
+import { selectorText } from '../resources/common.ts';
 
 /** A request that writes. */
 export interface WriteRequest {
@@ -174,4 +170,41 @@ export function hasSubresource(resource: ResourceDefinition, subresource: string
     resource.subresources.some((known) => known === subresource) ||
     (resource.plural === 'pods' && subresource === 'binding')
   );
+}
+
+/** autoscaling/v1 Scale. */
+const scaleSchema: ObjectSchema = object('Scale', {
+  kind: text,
+  apiVersion: text,
+  metadata: objectMeta,
+  spec: object('ScaleSpec', { replicas: int }),
+  status: object('ScaleStatus', { replicas: int, selector: text }),
+});
+
+/** The Scale of a Deployment or ReplicaSet. */
+export function scaleOf(resource: ResourceDefinition, owner: JsonObject): JsonObject {
+  const metadata = objectAt(owner, 'metadata');
+  const { name, namespace, uid, resourceVersion, creationTimestamp } = metadata;
+  const replicas = numberAt(owner, 'spec', 'replicas') ?? 0;
+  return {
+    kind: 'Scale',
+    apiVersion: 'autoscaling/v1',
+    metadata: withFields({}, { name, namespace, uid, resourceVersion, creationTimestamp }),
+    spec: replicas === 0 ? {} : { replicas },
+    status: {
+      replicas: numberAt(owner, 'status', 'replicas') ?? 0,
+      selector: resource.subresources.includes('scale') ? selectorText(objectAt(owner, 'spec', 'selector')) : '',
+    },
+  };
+}
+
+/** Returns the owner with the replicas of a written Scale. */
+function scaleBody(owner: JsonObject, scale: JsonObject): JsonObject {
+  const version = stringAt(scale, 'metadata', 'resourceVersion');
+  const name = stringAt(owner, 'metadata', 'name');
+  if (version !== '' && version !== stringAt(owner, 'metadata', 'resourceVersion')) {
+    throw conflict({ group: 'apps', plural: 'deployments', kind: 'Deployment' }, name);
+  }
+  const replicas = numberAt(scale, 'spec', 'replicas') ?? 0;
+  return { ...owner, spec: { ...objectAt(owner, 'spec'), replicas } };
 }

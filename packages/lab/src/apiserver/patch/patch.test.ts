@@ -3,9 +3,7 @@ import type { Json, JsonObject } from '../json.ts';
 import { serviceSchema } from '../schema/network.ts';
 import { deploymentSchema, podSchema } from '../schema/workloads.ts';
 import { StatusError } from '../status-error.ts';
-import { applyJsonPatch } from './json-patch.ts';
-import { applyMergePatch } from './merge-patch.ts';
-import { applyStrategicMergePatch } from './strategic-merge.ts';
+import { applyJsonPatch, applyMergePatch, applyStrategicMergePatch } from '../patch.ts';
 
 const ports = (...list: readonly Json[]): JsonObject => ({ spec: { ports: list } });
 const p80 = { port: 80, name: 'a', nodePort: 30080 };

@@ -1,9 +1,8 @@
 import { type JsonObject, listAt, objectAt, stringAt, withFields } from '../json.ts';
 import { apiVersionOf, type ResourceDefinition } from '../resource.ts';
-import { namespaces } from '../resources/namespaces.ts';
+import { namespaces } from '../resources/cluster-kinds.ts';
 import { StatusError } from '../status-error.ts';
-import type { Store, StoreEvent } from '../store/store.ts';
-import type { StoredObject } from '../store/stored-object.ts';
+import type { Store, StoredObject, StoreEvent } from '../store.ts';
 import type { Registry } from './registry.ts';
 
 /** Inputs of the lifecycle. */

@@ -1,4 +1,4 @@
-import { type FieldError, invalidField, requiredField } from '../field-error.ts';
+import { type FieldError, invalidField, requiredField } from '../status-error.ts';
 import { type JsonObject, numberAt, objectAt, stringAt } from '../json.ts';
 import { defineResource, type ResourceDefinition } from '../resource.ts';
 import { controllerRevisionSchema, daemonSetSchema } from '../schema/add-ons.ts';

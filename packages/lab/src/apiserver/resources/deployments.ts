@@ -1,10 +1,10 @@
-import { type FieldError, invalidField, requiredField } from '../field-error.ts';
+import { type FieldError, invalidField, requiredField } from '../status-error.ts';
 import { jsonEqual, type JsonObject, type MutableJsonObject, numberAt, objectAt, stringAt } from '../json.ts';
 import { defineResource, type ResourceDefinition } from '../resource.ts';
-import { deploymentSchema } from '../schema/workloads.ts';
-import { ageColumn, column, nameColumn, templateColumns } from './common.ts';
-import { setPodSpecDefaults, validatePodSpec } from './pod-spec.ts';
-import { type Labels, matchesSelector } from '../../workloads/labels.ts';
+import { deploymentSchema, replicaSetSchema } from '../schema/workloads.ts';
+import { ageColumn, column, nameColumn, numberColumn, templateColumns } from './common.ts';
+import { setPodSpecDefaults, validatePodSpec } from './pods.ts';
+import { type Labels, matchesSelector } from '../../workloads/facts.ts';
 
 /** apps/v1 Deployment. */
 export const deployments: ResourceDefinition = defineResource({
@@ -85,4 +85,37 @@ function setStrategyDefaults(strategy: JsonObject): JsonObject {
 
 function wanted(object: JsonObject): number {
   return numberAt(object, 'spec', 'replicas') ?? 0;
+}
+
+/** apps/v1 ReplicaSet: a Deployment's controller creates one per template. */
+export const replicaSets: ResourceDefinition = defineResource({
+  group: 'apps',
+  kind: 'ReplicaSet',
+  shortNames: ['rs'],
+  categories: ['all'],
+  isNamespaced: true,
+  subresources: ['scale', 'status'],
+  hasGeneration: true,
+  schema: replicaSetSchema,
+  setDefaults: setReplicaSetDefaults,
+  validate: validateTemplateOwner,
+  initialStatus: () => ({ replicas: 0 }),
+  bookmarkShell: {
+    spec: { selector: null, template: { metadata: {}, spec: { containers: null } } },
+    status: { replicas: 0 },
+  },
+  columns: [
+    nameColumn,
+    numberColumn('Desired', (object) => numberAt(object, 'spec', 'replicas') ?? 0),
+    numberColumn('Current', (object) => numberAt(object, 'status', 'replicas') ?? 0),
+    numberColumn('Ready', (object) => numberAt(object, 'status', 'readyReplicas') ?? 0),
+    ageColumn,
+    ...templateColumns,
+  ],
+});
+
+function setReplicaSetDefaults(object: JsonObject): JsonObject {
+  const spec = objectAt(object, 'spec');
+  const replicas = spec['replicas'] ?? 1;
+  return { ...object, spec: { ...spec, replicas, template: setTemplateDefaults(objectAt(spec, 'template')) } };
 }

@@ -6,7 +6,7 @@ import {
   invalidField,
   requiredField,
   unsupportedField,
-} from '../field-error.ts';
+} from '../status-error.ts';
 import {
   isJsonObject,
   type Json,

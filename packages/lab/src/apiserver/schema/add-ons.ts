@@ -1,10 +1,10 @@
-import { labelSelector, topLevel } from './common.ts';
 import {
   any,
   flagPointer,
   int,
   intOrString,
   intPointer,
+  labelSelector,
   list,
   listByKey,
   long,
@@ -15,6 +15,7 @@ import {
   textList,
   textMap,
   textPointer,
+  topLevel,
 } from './schema.ts';
 import { podTemplate } from './workloads.ts';
 

@@ -1,18 +1,20 @@
-import { condition, objectReference, topLevel } from './common.ts';
 import {
   any,
+  condition,
   flag,
   int,
   intPointer,
   list,
   listByKey,
   object,
+  objectReference,
   type ObjectSchema,
   openObject,
   text,
   textList,
   textPointer,
   textSet,
+  topLevel,
 } from './schema.ts';
 
 /** v1 Node. Fields of its status that are not listed are kept unchanged. */

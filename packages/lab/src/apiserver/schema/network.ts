@@ -1,4 +1,3 @@
-import { metaCondition, objectReference, topLevel } from './common.ts';
 import {
   flag,
   flagPointer,
@@ -7,13 +6,16 @@ import {
   intPointer,
   list,
   listByKey,
+  metaCondition,
   nullableList,
   object,
+  objectReference,
   type ObjectSchema,
   text,
   textList,
   textMap,
   textPointer,
+  topLevel,
 } from './schema.ts';
 
 const servicePort = object('ServicePort', {

@@ -1,15 +1,18 @@
-import { condition, labelSelector, localReference, objectMeta, topLevel } from './common.ts';
 import {
   any,
+  condition,
   flag,
   flagPointer,
   int,
   intOrString,
   intPointer,
+  labelSelector,
   list,
   listByKey,
+  localReference,
   longPointer,
   object,
+  objectMeta,
   type ObjectSchema,
   openObject,
   retainKeys,
@@ -17,6 +20,7 @@ import {
   textList,
   textMap,
   textPointer,
+  topLevel,
 } from './schema.ts';
 
 const probe = object('Probe', {

@@ -1,12 +1,13 @@
-import { messageOf, type Millis, millis } from '@switchyard/core';
+import { basename } from 'node:path';
+import { type Clock, messageOf, type Millis, millis } from '@switchyard/core';
 import type { Container, Pod } from '@switchyard/core/kubernetes';
 import type { LabPod, LabProcess } from '../../lab.ts';
 import { podMoment } from '../workload-event.ts';
-import { containerCommand } from './container-command.ts';
 import type { PodWorkerOptions } from './pod-worker.ts';
 import { type ContainerState, type ContainerView, crashLoop, exitCodeOf } from './pod-status.ts';
-import { createDeadline, type Deadline } from './deadline.ts';
 import { followReadiness } from './readiness.ts';
+import { echoServerCommand } from '../../echo-server.ts';
+import type { TimeScale } from '../facts.ts';
 
 /** Environment and callbacks of a container. */
 export interface ContainerRunnerOptions extends Pick<
@@ -163,4 +164,106 @@ export function sleepOf(command: readonly string[]): number | undefined {
   const text = isShell ? (command[2] ?? '') : command.join(' ');
   const match = /^(?:\/bin\/|\/usr\/bin\/)?sleep\s+(\d+(?:\.\d+)?)s?\s*$/.exec(text.trim());
   return match?.[1] === undefined ? undefined : Number(match[1]);
+}
+
+/** Program of a container. */
+export interface ContainerCommand {
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** The echo server keeps its sockets open until it exits, so it stops accepting when it ends. */
+  readonly isEchoServer: boolean;
+}
+
+const netexecPorts = { http: 8080, udp: 8081 };
+
+/**
+ * Returns the program of a container, since the lab has no images. `command` runs unchanged on this machine, in the pod's
+ * network namespace. Everything else is the echo server: with `agnhost netexec` arguments (`--http-port`, `--udp-port`,
+ * `--delay-shutdown`; and `--echo-port`, which agnhost lacks, for TCP connections that stay open; others are ignored) it
+ * takes its ports from them, otherwise from the container's `ports`, or 8080/TCP. Only the echo server's `--delay-shutdown` follows the time scale.
+ */
+export function containerCommand(pod: Pod, container: Container, scale: TimeScale): ContainerCommand {
+  const env = Object.fromEntries((container.env ?? []).map(({ name, value }) => [name, value ?? '']));
+  const [file, ...words] = container.command ?? [];
+  const args = [...words, ...(container.args ?? [])];
+  if (file !== undefined && basename(file) !== 'agnhost') return { file, args, env, isEchoServer: false };
+  const isNetexec = args[0] === 'netexec';
+  const flags = parseFlags(isNetexec ? args.slice(1) : args);
+  const declared = (protocol: string): readonly number[] =>
+    (container.ports ?? []).filter((port) => (port.protocol ?? 'TCP') === protocol).map((port) => port.containerPort);
+  const ports = isNetexec ? { http: [netexecPorts.http], udp: [netexecPorts.udp] } : declaredOrDefault(declared);
+  const echo = echoServerCommand({
+    pod: pod.metadata.name ?? '',
+    node: pod.spec?.nodeName ?? '',
+    http: numberFlag(flags, 'http-port', ports.http),
+    udp: numberFlag(flags, 'udp-port', ports.udp),
+    tcp: numberFlag(flags, 'echo-port', []),
+    delayShutdown: scale.of(Number(flags.get('delay-shutdown') ?? 0)) / 1000,
+  });
+  return { ...echo, env, isEchoServer: true };
+}
+
+function declaredOrDefault(declared: (protocol: string) => readonly number[]): {
+  readonly http: readonly number[];
+  readonly udp: readonly number[];
+} {
+  const [http, udp] = [declared('TCP'), declared('UDP')];
+  return { http: http.length + udp.length === 0 ? [netexecPorts.http] : http, udp };
+}
+
+/** A port of -1 or 0 switches a server off, as in agnhost. */
+function numberFlag(flags: ReadonlyMap<string, string>, name: string, otherwise: readonly number[]): readonly number[] {
+  const value = flags.get(name);
+  if (value === undefined) return otherwise;
+  return Number(value) > 0 ? [Number(value)] : [];
+}
+
+/** `--name=value` and `--name value`; anything else is skipped. */
+function parseFlags(args: readonly string[]): ReadonlyMap<string, string> {
+  const flags = new Map<string, string>();
+  for (const [index, arg] of args.entries()) {
+    const [, name, value] = /^--?([a-z-]+)(?:=(.*))?$/.exec(arg) ?? [];
+    if (name !== undefined) flags.set(name, value ?? args[index + 1] ?? '');
+  }
+  return flags;
+}
+
+/** A monotonic instant that can be brought forward while callers wait for it, as a grace period can. */
+export interface Deadline {
+  readonly at: Millis;
+  /** Does nothing when `at` is not earlier. */
+  shorten(at: Millis): void;
+  /** Resolves at the instant; rejects with `signal.reason` when aborted first. */
+  reached(signal: AbortSignal): Promise<void>;
+}
+
+/** Timers beyond this overflow and fire at once. */
+const longestSleep = 24 * 3600 * 1000;
+
+/** A deadline at `at` on the clock's monotonic scale. */
+export function createDeadline(clock: Clock, at: Millis): Deadline {
+  let current = at;
+  let moved = new AbortController();
+  return {
+    get at() {
+      return current;
+    },
+    shorten: (next) => {
+      if (next >= current) return;
+      current = next;
+      const old = moved;
+      moved = new AbortController();
+      old.abort();
+    },
+    reached: async (signal) => {
+      while (clock.monotonic() < current) {
+        const either = AbortSignal.any([signal, moved.signal]);
+        await clock
+          .sleep(millis(Math.min(longestSleep, Math.max(0, current - clock.monotonic()))), either)
+          .catch(() => undefined);
+        signal.throwIfAborted();
+      }
+    },
+  };
 }

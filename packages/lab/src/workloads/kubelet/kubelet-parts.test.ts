@@ -2,11 +2,9 @@ import { millis, parseIp } from '@switchyard/core';
 import type { Container, Pod } from '@switchyard/core/kubernetes';
 import { ManualClock, settle } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
-import { timeScale } from '../time-scale.ts';
-import { containerCommand } from './container-command.ts';
-import { sleepOf } from './container-runner.ts';
-import { createDeadline } from './deadline.ts';
-import { podStatus, type ContainerState, type PodView } from './pod-status.ts';
+import { timeScale } from '../facts.ts';
+import { containerCommand, createDeadline, sleepOf } from './container-runner.ts';
+import { type ContainerState, podStatus, type PodView } from './pod-status.ts';
 import { createReadinessTracker, followReadiness } from './readiness.ts';
 
 const pod: Pod = { metadata: { name: 'p' }, spec: { nodeName: 'n', containers: [] } };

@@ -1,8 +1,7 @@
 import { constants } from 'node:os';
 import type { IpAddress, Millis } from '@switchyard/core';
 import type { Condition, Pod } from '@switchyard/core/kubernetes';
-import { findCondition } from '../conditions.ts';
-import { apiTime } from '../time-scale.ts';
+import { apiTime, findCondition } from '../facts.ts';
 
 /** A pod's status as the API has it. */
 export type PodStatus = NonNullable<Pod['status']>;

@@ -1,14 +1,11 @@
 import { type Clock, type IpAddress, ipFamilies, type Logger, millis } from '@switchyard/core';
 import type { Container, Pod } from '@switchyard/core/kubernetes';
 import type { Lab, LabNode, LabPod, PerFamily } from '../../lab.ts';
-import { isPodTerminating } from '../pod-facts.ts';
-import type { TimeScale } from '../time-scale.ts';
+import { isPodTerminating, type TimeScale } from '../facts.ts';
 import type { WorkloadEvent } from '../workload-event.ts';
-import { ContainerRunner } from './container-runner.ts';
-import { createDeadline, type Deadline } from './deadline.ts';
+import { ContainerRunner, createDeadline, type Deadline } from './container-runner.ts';
 import type { ContainerView, PodView } from './pod-status.ts';
-import { hostNetworkPod, type PodPlace, podPlace } from './pod-place.ts';
-import type { NodeProbes } from './run-probe.ts';
+import type { NodeProbes } from './readiness.ts';
 
 /** Dependencies of a pod, passed by its kubelet. */
 export interface PodWorkerOptions {
@@ -169,4 +166,30 @@ function knownAddresses(pod: Pod): PerFamily<IpAddress> | undefined {
   const known = (pod.status?.podIPs ?? []).map(({ ip }) => ip as IpAddress); // written by a kubelet of this lab
   if (known.length === 0) return undefined;
   return Object.fromEntries(known.map((ip) => [ip.includes(':') ? 'IPv6' : 'IPv4', ip]));
+}
+
+/** Network namespace of a pod's containers. */
+export interface PodPlace {
+  readonly host: LabPod;
+  /** Removes the pod's namespace. Call it after the pod's processes have ended. */
+  remove(): Promise<void>;
+}
+
+/** A namespace of the pod's own. */
+function podPlace(lab: Lab, host: LabPod): PodPlace {
+  return { host, remove: () => lab.removePod(host) };
+}
+
+/** `hostNetwork: true`: the pod is in its node's namespace and has the node's addresses; there is nothing to remove. */
+function hostNetworkPod(node: LabNode, name: string): PodPlace {
+  const { namespace, addresses } = node;
+  const host: LabPod = {
+    name,
+    namespace,
+    addresses,
+    node,
+    run: (file, args, options) => node.run(file, args, options),
+    spawn: (file, args, options) => node.spawn(file, args, options),
+  };
+  return { host, remove: () => Promise.resolve() };
 }

@@ -1,6 +1,8 @@
-import type { Clock } from '@switchyard/core';
-import type { Probe } from '@switchyard/core/kubernetes';
-import type { TimeScale } from '../time-scale.ts';
+import { type Clock, millis, seconds } from '@switchyard/core';
+import type { Container, Probe } from '@switchyard/core/kubernetes';
+import type { TimeScale } from '../facts.ts';
+import type { LabPod } from '../../lab.ts';
+import { createProber, type Prober } from '../../prober.ts';
 
 /** Counts a probe's results against its thresholds. */
 export interface ReadinessTracker {
@@ -51,4 +53,49 @@ export async function followReadiness(options: ReadinessOptions, signal: AbortSi
     if (tracker.record(isSuccess)) onChange(tracker.isReady);
     await pause(probe.periodSeconds ?? 10);
   }
+}
+
+/** Makes a node's readiness probes, from the node's own namespace as a kubelet does. */
+export interface NodeProbes extends AsyncDisposable {
+  attempt(pod: LabPod, container: Container, probe: Probe, signal: AbortSignal): Promise<boolean>;
+}
+
+/** Starts nothing before the first HTTP probe. Timeouts are not scaled: they are only upper bounds. */
+export function createNodeProbes(): NodeProbes {
+  let prober: Promise<Prober> | undefined;
+  return {
+    attempt: async (pod, container, probe, signal) => {
+      const address = pod.addresses.IPv4 ?? pod.addresses.IPv6 ?? '';
+      const timeout = seconds(probe.timeoutSeconds ?? 1);
+      if (probe.exec !== undefined) {
+        const [file = '', ...args] = probe.exec.command ?? [];
+        return (await pod.run(file, args, { timeout })).exitCode === 0;
+      }
+      const port = portNumber(probe.httpGet?.port ?? probe.tcpSocket?.port, container);
+      if (probe.httpGet === undefined) return canConnect(pod, address, port);
+      const starting = (prober ??= createProber(pod.node, signal));
+      const path = probe.httpGet.path ?? '/';
+      const attempt = starting.then((ready) => ready.probe({ protocol: 'http', address, port, path, timeout }));
+      const result = await attempt.catch((error: unknown) => {
+        if (prober === starting) prober = undefined; // its process has ended: the next attempt makes another
+        throw error;
+      });
+      const status = result.status === 'answered' ? (result.httpStatus ?? 0) : 0;
+      return status >= 200 && status < 400;
+    },
+    [Symbol.asyncDispose]: async () => {
+      await prober?.then((ready) => ready[Symbol.asyncDispose]()).catch(() => undefined);
+    },
+  };
+}
+
+/** bash opens the connection: the prober's TCP attempts expect the server to speak first. */
+async function canConnect(pod: LabPod, address: string, port: number): Promise<boolean> {
+  const result = await pod.node.run('bash', ['-c', `exec 3<>/dev/tcp/${address}/${port}`], { timeout: millis(1000) });
+  return result.exitCode === 0;
+}
+
+function portNumber(port: number | string | undefined, container: Container): number {
+  if (typeof port === 'number') return port;
+  return container.ports?.find(({ name }) => name === port)?.containerPort ?? 0;
 }

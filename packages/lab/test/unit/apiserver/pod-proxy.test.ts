@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { ConnectTarget } from '../../../src/apiserver/connect-in-namespace.ts';
+import type { ConnectTarget } from '../../../src/apiserver/namespace-sockets.ts';
 import { type Harness, startHarness } from './harness.ts';
 
 /** Last request to the pod. */

@@ -1,8 +1,7 @@
 import type { EndpointSlice, Pod, Service } from '@switchyard/core/kubernetes';
 import { expect, test } from 'vitest';
-import { endpointGroups } from '../../../src/workloads/slice-endpoints.ts';
-import { planSlices, triggerTimeAnnotation } from '../../../src/workloads/slice-plan.ts';
-import { createTriggerTimes } from '../../../src/workloads/trigger-time.ts';
+import { endpointGroups, planSlices, triggerTimeAnnotation } from '../../../src/workloads/slice-plan.ts';
+import { createTriggerTimes } from '../../../src/workloads/endpointslice-controller.ts';
 import { readRollout, type RecordedEvent, type RecordedRollout } from '../../support/rollout-fixture.ts';
 
 test.each([1, 2] as const)('with %i replicas, the slices after every pod event are those of Kubernetes', (replicas) => {
