@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '@switchyard/core';
 import { createCommandRunner } from '@switchyard/host';
-import { readInotify } from './list/inotify.ts';
+import { readInotify } from './obstacles.ts';
 import { runProgram } from './program.ts';
 
 // `./dev e2e`. The first ^C or SIGTERM ends what runs and removes its cluster; a second one ends at once.

@@ -2,7 +2,7 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /** Owner of an existing cluster. */
-export interface ClusterOwner {
+interface ClusterOwner {
   /** Id of the process that runs the cell. */
   readonly pid: number;
   /** Start time of that process in the kernel's ticks, because its id may be reused. Undefined where there is no /proc. */

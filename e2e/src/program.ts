@@ -1,12 +1,12 @@
 import { type Clock, ConfigError, isExpected, messageOf } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
-import { listJson, listText } from './list/cell-list.ts';
-import type { MachineFacts } from './list/obstacles.ts';
+import { chosenCells, listedCells, listJson, listText, openSession, type Session } from './session.ts';
+import type { MachineFacts } from './obstacles.ts';
 import { parseOptions, usage } from './options.ts';
-import { clean, down } from './remove-clusters.ts';
-import { exitStatus, summaryLines } from './run/outcome.ts';
+import { exitStatus, summaryLines } from './run/run-steps.ts';
 import { runCells } from './run/run-cells.ts';
-import { listedCells, openSession } from './session.ts';
+import { clusterName } from './cell.ts';
+import { ourClusters, tearDown } from './steps/cluster.ts';
 
 /** Environment of the program. */
 export interface E2eSurroundings {
@@ -57,5 +57,44 @@ export async function runProgram(
     if (!isExpected(error)) throw error;
     surroundings.print(`e2e: ${messageOf(error)}`);
     return error instanceof ConfigError ? 2 : 3;
+  }
+}
+
+/** Removes every cluster of e2e runs of any owner, with everything that belongs to it. */
+async function clean({ surroundings, owners, shell }: Session, signal: AbortSignal): Promise<void> {
+  const { print } = surroundings;
+  const clusters = await ourClusters(shell, signal);
+  for (const cluster of clusters) {
+    print(`removing ${cluster}`);
+    await tearDown(shell, { cluster, owners }, signal);
+  }
+  print(`${clusters.length} clusters of e2e runs were there`);
+}
+
+/**
+ * Removes the clusters of the chosen cells with all that belongs to them, and the clusters that killed runs left. Throws `ConfigError` for a cell
+ * that a living process runs; its cluster stays.
+ */
+async function down({ options, expanded, surroundings, owners, shell }: Session, signal: AbortSignal): Promise<void> {
+  const { print } = surroundings;
+  const there = new Set(await ourClusters(shell, signal));
+  for (const cell of chosenCells(options, expanded)) {
+    if (cell.kind === 'lab')
+      throw new ConfigError('e2e.cell', `${cell.id} has no cluster; ./dev lab down removes labs`);
+    const cluster = clusterName(cell);
+    const owner = await owners.find(cluster);
+    if (owner !== undefined && !owner.isKept)
+      throw new ConfigError(
+        'e2e.cell',
+        `process ${owner.pid} runs ${cell.id}: end it, and it removes ${cluster} itself`,
+      );
+    print(there.delete(cluster) ? `removing ${cluster}` : `${cluster} is not there`);
+    // Also where it is not there: containers beside it may be.
+    await tearDown(shell, { cluster, owners }, signal);
+  }
+  for (const cluster of there) {
+    if ((await owners.find(cluster)) !== undefined) continue;
+    print(`removing ${cluster}, which an earlier run left`);
+    await tearDown(shell, { cluster, owners }, signal);
   }
 }

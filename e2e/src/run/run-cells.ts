@@ -1,19 +1,19 @@
-import { referenceDataplane } from '@switchyard/scenarios';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ConfigError, InvariantError } from '@switchyard/core';
-import { clusterName } from '../cluster-name.ts';
-import type { ListedCell } from '../list/cell-list.ts';
-import { isSelected } from '../matrix/selector.ts';
-import type { Session } from '../session.ts';
-import { readSkipFolder } from '../skips/read-skips.ts';
-import type { SkipEntry } from '../skips/skip-entry.ts';
-import type { CellSettings } from '../steps/cell-context.ts';
-import { runLabCell } from '../steps/lab-cell.ts';
+import { referenceDataplane } from '@switchyard/scenarios';
+import { ConfigError, HostError, InvariantError, messageOf, seconds } from '@switchyard/core';
+import { clusterName } from '../cell.ts';
+import type { ListedCell, Session } from '../session.ts';
+import { isSelected } from '../matrix.ts';
+import { readSkipFolder, type SkipEntry } from '../skips.ts';
+import { type CellContext, type CellSettings, kubeconfigOf } from '../steps/cell-context.ts';
+import { runLabCell } from '../steps/conformance.ts';
 import { mergedTable, tableMarkdown, type UpstreamTable } from '../upstream/table.ts';
-import type { CellOutcome } from './outcome.ts';
-import { runCell } from './run-cell.ts';
+import { type CellOutcome, type Findings, outcomeOf, runSteps } from './run-steps.ts';
 import { dryShell, programShell } from './shell.ts';
+import { cellSteps } from '../steps/cell-steps.ts';
+import { writeDiagnostics } from '../steps/diagnostics.ts';
+import { tearDown } from '../steps/cluster.ts';
 
 /**
  * Runs cells one after the other. A cell that cannot run here is skipped with the reason; where it was named in full, or none at all could
@@ -136,4 +136,64 @@ function releaseOf({ matrix }: Session, version: string): Session['matrix']['kub
   const release = matrix.kubernetes.find((one) => one.version === version);
   if (release === undefined) throw new InvariantError(`a cell has Kubernetes ${version}, and the matrix does not`);
   return release;
+}
+
+/**
+ * Runs one cell: its steps, diagnostics after a failure, and always the tear-down. Rejects with the signal's reason
+ * when it is aborted, after the tear-down; diagnostics are left out then.
+ */
+async function runCell(context: CellContext, signal: AbortSignal): Promise<CellOutcome> {
+  const { cell, owners, cluster, shell } = context;
+  const other = shell.isDry ? undefined : await owners.claim(cluster);
+  if (other !== undefined) {
+    const because = [`process ${other.pid} runs this cell already, in the cluster ${cluster}: wait for it, or stop it`];
+    return { id: cell.id, status: 'error', because, notes: [] };
+  }
+  const findings: Findings = { failures: [], notes: [] };
+  const problem = await attempt(() => runSteps(cellSteps(context, findings), context, signal));
+  if (!signal.aborted && !shell.isDry && (problem !== undefined || findings.failures.length > 0)) {
+    context.print('  something went wrong: writing diagnostics');
+    context.print(`  diagnostics are in ${await writeDiagnostics(context, signal)}`);
+  }
+  const left = await attempt(() => endCell(context, problem, signal));
+  signal.throwIfAborted();
+  const problems = [problem, left].filter((one) => one !== undefined);
+  return outcomeOf(cell.id, problems, findings);
+}
+
+/** Message of the error that the work rejected with; undefined: none. */
+async function attempt(work: () => Promise<void>): Promise<string | undefined> {
+  try {
+    await work();
+    return undefined;
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+/** Keeps or removes the cluster, also after an abort, so it has a signal of its own. */
+async function endCell(context: CellContext, problem: string | undefined, signal: AbortSignal): Promise<void> {
+  const { cluster, owners, shell, print, isKept, purpose, clock, cell } = context;
+  // A cluster for work that failed to start is removed.
+  if (isKept && !signal.aborted && (purpose === 'test' || problem === undefined)) {
+    if (!shell.isDry) await owners.keep(cluster);
+    print(`  the cluster ${cluster} stays until ./dev e2e down ${cell.id}; for kubectl:`);
+    print(`export KUBECONFIG=${kubeconfigOf(context)}`);
+    return;
+  }
+  const limit = new AbortController();
+  const done = new AbortController();
+  const expire = clock
+    .sleep(seconds(300), done.signal)
+    .then(() =>
+      limit.abort(new HostError('e2e.tear-down', `it did not end within 300 s: kind delete cluster --name ${cluster}`)),
+    )
+    .catch(() => undefined);
+  print(`  removing the cluster ${cluster} and what belongs to it`);
+  try {
+    await tearDown(shell, { cluster, owners }, limit.signal);
+  } finally {
+    done.abort();
+    await expire;
+  }
 }

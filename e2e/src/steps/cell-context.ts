@@ -1,10 +1,10 @@
 import type { Cell } from '../cell.ts';
-import type { KubernetesRelease } from '../matrix/matrix.ts';
+import type { KubernetesRelease } from '../matrix.ts';
 import type { E2eOptions } from '../options.ts';
 import type { E2eSurroundings } from '../program.ts';
 import type { Shell } from '../run/shell.ts';
 import type { Session } from '../session.ts';
-import type { SkipEntry } from '../skips/skip-entry.ts';
+import type { SkipEntry } from '../skips.ts';
 
 /** Settings that all cells of one call share. */
 export interface CellSettings

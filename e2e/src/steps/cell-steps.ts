@@ -1,15 +1,12 @@
 import { InvariantError } from '@switchyard/core';
-import type { Findings } from '../run/outcome.ts';
-import type { Step } from '../run/run-steps.ts';
-import type { ChosenTests } from '../skips/choose-tests.ts';
+import type { Findings, Step } from '../run/run-steps.ts';
+import type { ChosenTests } from '../skips.ts';
 import type { CellContext } from './cell-context.ts';
 import { runConformance } from './conformance.ts';
-import { baselineMode, createCluster, removeClusterStep } from './create-cluster.ts';
-import { buildImages, loadImages } from './images.ts';
-import { awaitNodes, installAgent } from './install-agent.ts';
+import { baselineMode, createCluster, removeClusterStep, removeLeftovers } from './cluster.ts';
+import { awaitNodes, buildImages, installAgent, loadImages } from './agent.ts';
 import { startLoadBalancer } from './load-balancer.ts';
 import { pageSteps } from './run-page.ts';
-import { removeLeftovers } from './tear-down.ts';
 import { chooseUpstream, runUpstream } from './upstream.ts';
 
 /** All steps of a cell. Quick steps that may fail come before slow ones. */

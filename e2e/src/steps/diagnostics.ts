@@ -1,7 +1,7 @@
-import { dataplaneNamed } from '@switchyard/scenarios';
 import { mkdir, writeFile } from 'node:fs/promises';
+import { dataplaneNamed } from '@switchyard/scenarios';
 import { messageOf, seconds } from '@switchyard/core';
-import { loadBalancerLabel, nodeNames } from '../cluster-name.ts';
+import { loadBalancerLabel, nodeNames } from '../cell.ts';
 import { type CellCommand, commandText } from '../run/shell.ts';
 import { type CellContext, kubectl } from './cell-context.ts';
 import { controllerName } from './load-balancer.ts';

@@ -1,9 +1,9 @@
 import { HostError, seconds } from '@switchyard/core';
-import { clusterLabel } from '../cluster-name.ts';
+import { clusterLabel } from '../cell.ts';
 import type { Step } from '../run/run-steps.ts';
 import { mustRun, type Shell } from '../run/shell.ts';
 import { type CellContext, kubectl } from './cell-context.ts';
-import { imagesOf, imageTag } from './images.ts';
+import { imagesOf, imageTag } from './agent.ts';
 
 /** Name of the container of the cell's controller. */
 export function controllerName(cluster: string): string {

@@ -1,17 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { seconds } from '@switchyard/core';
-import { nodeNames } from '../cluster-name.ts';
-import { nodeImageOf } from '../matrix/matrix.ts';
-import { pagePlans, type PagePlan } from '../pages/page-plan.ts';
-import { commandsOf, type PlannedBlock, planPage, type PlaceValues } from '../pages/plan-page.ts';
-import type { Findings } from '../run/outcome.ts';
-import type { Step } from '../run/run-steps.ts';
+import { nodeNames } from '../cell.ts';
+import { nodeImageOf } from '../matrix.ts';
+import { commandsOf, type PagePlan, pagePlans, type PlaceValues, type PlannedBlock, planPage } from '../pages.ts';
+import type { Findings, Step } from '../run/run-steps.ts';
 import { type CellCommand, mustRun } from '../run/shell.ts';
 import { type CellContext, kubeconfigOf } from './cell-context.ts';
-import { createCluster, removeClusterStep } from './create-cluster.ts';
-import { loadImages } from './images.ts';
-import { awaitNodes } from './install-agent.ts';
+import { createCluster, removeClusterStep } from './cluster.ts';
+import { awaitNodes, loadImages } from './agent.ts';
 import { apiVersion, controllerName } from './load-balancer.ts';
 
 /** The steps that run all pages, each on a cluster as its reader has it. */
@@ -33,7 +30,7 @@ function runPage(context: CellContext, plan: PagePlan, findings: Findings): Step
   return {
     name: `run the commands of ${plan.page}`,
     timeout,
-    advice: 'correct the page, or its entry in e2e/src/pages/page-plan.ts; commands.log has what was run',
+    advice: 'correct the page, or its entry in e2e/src/pages.ts; commands.log has what was run',
     progress: () => at,
     run: async (signal) => {
       const planned = planPage(plan, await readFile(join(checkout, plan.page), 'utf8'));

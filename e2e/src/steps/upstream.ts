@@ -1,19 +1,15 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { HostError, seconds } from '@switchyard/core';
-import { clusterLabel } from '../cluster-name.ts';
-import { upstreamImageOf } from '../matrix/matrix.ts';
-import { isSelected } from '../matrix/selector.ts';
-import type { Findings } from '../run/outcome.ts';
-import type { Step } from '../run/run-steps.ts';
+import { clusterLabel } from '../cell.ts';
+import { isSelected, upstreamImageOf } from '../matrix.ts';
+import type { Findings, Step } from '../run/run-steps.ts';
 import { mustRun } from '../run/shell.ts';
-import { type ChosenTests, chooseTests, literally, patternOf } from '../skips/choose-tests.ts';
-import { judge, type UpstreamVerdict } from '../upstream/judge.ts';
-import { type JunitCase, parseJunit } from '../upstream/junit.ts';
-import { parseTestList } from '../upstream/list-tests.ts';
+import { chooseTests, type ChosenTests, literally, patternOf } from '../skips.ts';
+import { judge, type JunitCase, parseJunit, parseTestList, type UpstreamVerdict } from '../upstream/results.ts';
 import { UpstreamProgress } from '../upstream/progress.ts';
 import { columnOf, failsInBaseline, tableMarkdown, type UpstreamTable } from '../upstream/table.ts';
 import type { CellContext } from './cell-context.ts';
-import { baselineMode } from './create-cluster.ts';
+import { baselineMode } from './cluster.ts';
 
 /** Folder of programs in upstream's image. */
 const programs = '/usr/local/bin';

@@ -1,8 +1,8 @@
 import { markdownTable } from '@switchyard/host';
-import type { UpstreamVerdict } from './judge.ts';
+import type { UpstreamVerdict } from './results.ts';
 
 /** Result of a test with one proxy. `missing`: the run ended before it. */
-export type TableStatus = 'passed' | 'failed' | 'skipped itself' | 'missing';
+type TableStatus = 'passed' | 'failed' | 'skipped itself' | 'missing';
 
 /** One proxy's results. */
 export interface TableColumn {

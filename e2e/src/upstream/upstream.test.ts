@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { judge } from './judge.ts';
-import { parseJunit } from './junit.ts';
-import { parseTestList } from './list-tests.ts';
+import { judge, parseJunit, parseTestList } from './results.ts';
 
 test('names are read out of the list of tests, and other lines are not', () => {
   const text = `I1122 05:00:00.000000 1 e2e.go:109] Starting e2e run

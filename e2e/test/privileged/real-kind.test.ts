@@ -8,11 +8,11 @@ import { createLab, type DockerEngine, dockerPackages, startDockerEngine } from 
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { debianRoot } from '../../../tools/debian/debian-root.ts';
 import { type E2eSurroundings, runProgram } from '../../src/program.ts';
-import { readSkipFolder } from '../../src/skips/read-skips.ts';
+import { readSkipFolder } from '../../src/skips.ts';
 import { buildPlayedImages, type PlayedImages } from '../played/played-images.ts';
 import { conformanceCall } from '../scripted/kind-script.ts';
 import { checkout } from '../scripted/scripted-machine.ts';
-import { scriptPrograms, type ScriptedPrograms } from '../scripted/scripted-programs.ts';
+import { type ScriptedPrograms, scriptPrograms } from '../scripted/scripted-programs.ts';
 
 // The real kind (Debian trixie's) and the real Docker CLI on a real Docker Engine. Nodes are containers of an image
 // made here, which plays what kind calls inside a node; no API server is behind them, so kubectl and our conformance runner are scripted.

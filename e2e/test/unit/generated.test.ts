@@ -6,13 +6,10 @@ import { createCommandRunner } from '@switchyard/host';
 import { seconds } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import type { Cell } from '../../src/cell.ts';
-import { clusterPrefix } from '../../src/cluster-name.ts';
-import { labCells } from '../../src/lab-cell.ts';
-import { expandMatrix } from '../../src/matrix/expand-matrix.ts';
-import { readMatrix } from '../../src/matrix/read-matrix.ts';
-import { writeManifests } from '../../src/steps/install-agent.ts';
-import { kindConfig, podSubnets } from '../../src/steps/kind-config.ts';
+import { type Cell, clusterPrefix, labCells } from '../../src/cell.ts';
+import { expandMatrix, readMatrix } from '../../src/matrix.ts';
+import { writeManifests } from '../../src/steps/agent.ts';
+import { kindConfig, podSubnets } from '../../src/steps/cluster.ts';
 import { checkout } from '../scripted/scripted-machine.ts';
 
 const { cells } = expandMatrix(readMatrix('m', readFileSync(`${checkout}/e2e/matrix.json`, 'utf8')));

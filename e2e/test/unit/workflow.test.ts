@@ -1,9 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { parseDocument } from 'yaml';
-import { allCells, isGlobMatch } from '../../src/list/cell-list.ts';
-import { expandMatrix } from '../../src/matrix/expand-matrix.ts';
-import { readMatrix } from '../../src/matrix/read-matrix.ts';
+import { allCells, isGlobMatch } from '../../src/session.ts';
+import { expandMatrix, readMatrix } from '../../src/matrix.ts';
 import { parseOptions } from '../../src/options.ts';
 import { checkout } from '../scripted/scripted-machine.ts';
 

@@ -1,10 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { expandMatrix } from './expand-matrix.ts';
-import { nodeImageOf } from './matrix.ts';
-import { readMatrix } from './read-matrix.ts';
+import { expandMatrix, nodeImageOf, readMatrix } from './matrix.ts';
 
-const text = readFileSync(new URL('../../matrix.json', import.meta.url), 'utf8');
+const text = readFileSync(new URL('../matrix.json', import.meta.url), 'utf8');
 const valid = JSON.parse(text) as Record<string, unknown>;
 
 /** The matrix of the checkout with one field replaced. */

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { inotifyObstacle, readInotify } from './inotify.ts';
+import { inotifyObstacle, readInotify } from './obstacles.ts';
 
 let proc: string;
 

@@ -1,10 +1,9 @@
 import { fileURLToPath } from 'node:url';
-import { describe, expect, test } from 'vitest';
-import type { Cell } from '../cell.ts';
-import { readMatrix } from '../matrix/read-matrix.ts';
 import { readFileSync } from 'node:fs';
-import { chooseTests, patternOf } from './choose-tests.ts';
-import { readSkipFolder, readSkips } from './read-skips.ts';
+import { describe, expect, test } from 'vitest';
+import type { Cell } from './cell.ts';
+import { readMatrix } from './matrix.ts';
+import { chooseTests, patternOf, readSkipFolder, readSkips } from './skips.ts';
 
 const entry = { test: 'should break', reason: 'it breaks the cluster', link: 'https://example.com/why' };
 const cell: Cell = { id: 'x', backend: 'nftables', ipFamily: 'dual', kubernetes: '1.36', loadBalancer: 'none' };
@@ -46,7 +45,7 @@ describe('the skip list', () => {
   });
 
   test('that we have can be read, and every entry is for a cell that exists', async () => {
-    const file = (name: string): string => fileURLToPath(new URL(`../../${name}`, import.meta.url));
+    const file = (name: string): string => fileURLToPath(new URL(`../${name}`, import.meta.url));
     const skips = await readSkipFolder(file('upstream-skips'));
     expect(skips.length).toBeGreaterThan(0);
     const { upstreamFocus, loadBalancers } = readMatrix('m', readFileSync(file('matrix.json'), 'utf8'));
@@ -75,7 +74,7 @@ const testsOf136 = [
 ];
 
 describe('the tests of Kubernetes 1.36', () => {
-  const file = (name: string): string => fileURLToPath(new URL(`../../${name}`, import.meta.url));
+  const file = (name: string): string => fileURLToPath(new URL(`../${name}`, import.meta.url));
   const matrix = readMatrix('e2e/matrix.json', readFileSync(file('matrix.json'), 'utf8'));
   const chosen = async (ipFamily: Cell['ipFamily'], loadBalancer: Cell['loadBalancer']) => {
     const skips = await readSkipFolder(file('upstream-skips'));

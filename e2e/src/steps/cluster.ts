@@ -1,9 +1,86 @@
+import { writeFile } from 'node:fs/promises';
 import { HostError, messageOf, seconds } from '@switchyard/core';
-import { clusterLabel, clusterPrefix, loadBalancerLabel } from '../cluster-name.ts';
-import type { OwnerNotes } from '../owner.ts';
+import { dataplaneNamed } from '@switchyard/scenarios';
+import { nodeImageOf } from '../matrix.ts';
 import type { Step } from '../run/run-steps.ts';
 import { mustRun, type Shell } from '../run/shell.ts';
-import type { CellContext } from './cell-context.ts';
+import { type CellContext, kubeconfigOf } from './cell-context.ts';
+import { type CellFamily, clusterLabel, clusterPrefix, loadBalancerLabel } from '../cell.ts';
+import type { OwnerNotes } from '../owner.ts';
+
+/** The mode of kube-proxy that a cell is compared with: that of the same name, or the one whose defaults the dataplane has. */
+export function baselineMode({ cell }: Pick<CellContext, 'cell'>): KubeProxyMode {
+  return dataplaneNamed(cell.backend).kubeProxyMode;
+}
+
+/** Makes the kind cluster. What became of it when that failed stays, for diagnostics; the tear-down removes it. */
+export function createCluster(context: CellContext, proxy: KubeProxyMode = 'none'): Step {
+  const { shell, cluster, cell, release, folder } = context;
+  const timeout = seconds(900);
+  return {
+    name: `create the cluster ${cluster}${proxy === 'none' ? '' : ` with kube-proxy, mode ${proxy}`}`,
+    timeout,
+    advice:
+      'see diagnostics/ for what the nodes said; most often it is cgroup v1, too little memory, too few inotify instances ' +
+      '(https://kind.sigs.k8s.io/docs/user/known-issues/), or a node image that cannot be pulled',
+    run: async (signal) => {
+      if (!shell.isDry) await writeFile(`${folder}/kind.yaml`, kindConfig(cell.ipFamily, proxy));
+      const place = ['--name', cluster, '--image', nodeImageOf(release), '--config', `${folder}/kind.yaml`];
+      const args = ['create', 'cluster', ...place, '--kubeconfig', kubeconfigOf(context), '--retain'];
+      await mustRun(shell, { file: 'kind', args, timeout }, 'kind made no cluster', signal);
+    },
+  };
+}
+
+/** Removes a cluster that makes room for the next one of the cell. */
+export function removeClusterStep({ shell, cluster }: CellContext, name: string): Step {
+  return {
+    name,
+    timeout: seconds(300),
+    advice: `kind delete cluster --name ${cluster}`,
+    run: (signal) => removeCluster(shell, cluster, signal),
+  };
+}
+
+/** The cluster's ranges: kind's defaults, explicit because the agent gets them too. */
+export const podSubnets: Readonly<Record<CellFamily, string>> = {
+  ipv4: '10.244.0.0/16',
+  ipv6: 'fd00:10:244::/56',
+  dual: '10.244.0.0/16,fd00:10:244::/56',
+};
+
+const serviceSubnets: Readonly<Record<CellFamily, string>> = {
+  ipv4: '10.96.0.0/16',
+  ipv6: 'fd00:10:96::/112',
+  dual: '10.96.0.0/16,fd00:10:96::/112',
+};
+
+/** kind's `networking.kubeProxyMode`: `none`, or a mode of kube-proxy. */
+export type KubeProxyMode = string;
+
+/**
+ * A cluster with a control plane and two workers in zones of their own. The API server is always published on
+ * 127.0.0.1: not every machine has ::1.
+ */
+export function kindConfig(ipFamily: CellFamily, kubeProxyMode: KubeProxyMode = 'none'): string {
+  return `kind: Cluster
+apiVersion: kind.x-k8s.io/v1alpha4
+networking:
+  kubeProxyMode: ${kubeProxyMode}
+  ipFamily: ${ipFamily}
+  apiServerAddress: 127.0.0.1
+  podSubnet: "${podSubnets[ipFamily]}"
+  serviceSubnet: "${serviceSubnets[ipFamily]}"
+nodes:
+  - role: control-plane
+  - role: worker
+    labels:
+      topology.kubernetes.io/zone: zone-a
+  - role: worker
+    labels:
+      topology.kubernetes.io/zone: zone-b
+`;
+}
 
 const timeout = seconds(180);
 
@@ -21,7 +98,7 @@ export async function tearDown(
 }
 
 /** Removes a cluster and all containers beside it, but not the note of its owner. Rejects with all errors. */
-export async function removeCluster(shell: Shell, cluster: string, signal: AbortSignal): Promise<void> {
+async function removeCluster(shell: Shell, cluster: string, signal: AbortSignal): Promise<void> {
   const faults: string[] = [];
   const attempt = async (work: () => Promise<unknown>): Promise<void> => {
     try {
