@@ -9,26 +9,19 @@ export function describeMachine(): string {
   return [
     `${all.length} cores (${all[0]?.model.trim() ?? 'unknown'}), ${memory}`,
     `kernel ${release()}`,
-    nftVersion(),
-    iptablesVersion(),
+    versionOf('nft', /\bv(\S+)/, 'nft '),
+    versionOf('iptables'),
     `Node ${process.version}`,
     `load ${load}`,
   ].join(', ');
 }
 
-function iptablesVersion(): string {
+function versionOf(program: string, pattern = /.*/, prefix = ''): string {
   try {
-    return execFileSync('iptables', ['--version'], { encoding: 'utf8' }).trim();
+    const text = execFileSync(program, ['--version'], { encoding: 'utf8' }).trim();
+    const found = pattern.exec(text);
+    return `${prefix}${found?.[1] ?? found?.[0] ?? text}`;
   } catch {
-    return 'no iptables';
-  }
-}
-
-function nftVersion(): string {
-  try {
-    const text = execFileSync('nft', ['--version'], { encoding: 'utf8' });
-    return `nft ${/\bv(\S+)/.exec(text)?.[1] ?? text.trim()}`;
-  } catch {
-    return 'no nft';
+    return `no ${program}`;
   }
 }

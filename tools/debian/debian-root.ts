@@ -3,9 +3,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { root as checkout } from '../workspace.ts';
-import { openApt, type Apt, type DebianArchitecture } from './apt.ts';
-import { withFileLock } from './file-lock.ts';
-import { runProgram } from './run-program.ts';
+import { type Apt, type DebianArchitecture, openApt } from './apt.ts';
+import { runProgram, withFileLock } from './run-program.ts';
 
 export type { DebianArchitecture } from './apt.ts';
 

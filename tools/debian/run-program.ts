@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { execa } from 'execa';
 
 /** Folder, environment and input of a program. */
@@ -41,4 +42,57 @@ export async function runProgram(program: string, args: readonly string[], optio
 function shown(program: string, args: readonly string[]): string {
   const text = [program, ...args].join(' ');
   return text.length > 160 ? `${text.slice(0, 160)}...` : text;
+}
+
+/** Where Go builds, and with which packages. */
+export interface GoOptions {
+  readonly cwd?: string;
+  readonly gopath: string;
+  /** Go's own cache. */
+  readonly cache: string;
+  readonly signal: AbortSignal;
+}
+
+/** Runs the Go that is unpacked in `debian`, without modules, which Debian's source packages do not have, and without a C compiler. */
+export async function runGo(debian: string, args: readonly string[], options: GoOptions): Promise<void> {
+  const { gopath, cache, ...run } = options;
+  const env = {
+    GOROOT: join(debian, 'usr/lib/go'),
+    GOPATH: gopath,
+    GO111MODULE: 'off',
+    GOCACHE: cache,
+    GOFLAGS: '',
+    GOTOOLCHAIN: 'local',
+    CGO_ENABLED: '0',
+  };
+  await runProgram(join(debian, 'usr/bin/go'), args, { env, ...run });
+}
+
+/** Maximum wait for the lock, in seconds. */
+const patience = 600;
+
+/**
+ * Runs `work` while no other process runs under the same file, which is made if needed. The lock belongs to a helper process
+ * that ends with this one, so that a killed process leaves none behind.
+ */
+export async function withFileLock<T>(file: string, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  const holder = execa('flock', ['--timeout', String(patience), file, 'sh', '-c', 'echo held; exec cat'], {
+    stdin: 'pipe',
+    reject: false,
+    buffer: false,
+    cancelSignal: signal,
+  });
+  try {
+    const isHeld = await new Promise<boolean>((resolve) => {
+      holder.stdout.once('data', () => resolve(true));
+      void holder.then(() => resolve(false));
+    });
+    signal.throwIfAborted();
+    if (!isHeld)
+      throw new Error(`${file}: another process held this lock for ${patience} s, or flock (util-linux) is missing`);
+    return await work();
+  } finally {
+    holder.stdin.end();
+    await holder;
+  }
 }

@@ -3,9 +3,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { debianRoot } from '../debian/debian-root.ts';
-import { withFileLock } from '../debian/file-lock.ts';
-import { runGo } from '../debian/run-go.ts';
-import { runProgram } from '../debian/run-program.ts';
+import { runGo, runProgram, withFileLock } from '../debian/run-program.ts';
 import { root } from '../workspace.ts';
 import { type KubeObject, parseManifests } from './kube-object.ts';
 

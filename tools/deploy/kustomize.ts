@@ -29,7 +29,7 @@ export async function renderKustomize(
 }
 
 /** Absolute path, for `kubectl apply -k`. */
-export function overlayFolder(overlay: Overlay): string {
+function overlayFolder(overlay: Overlay): string {
   return join(root, 'deploy/kustomize/overlays', overlay);
 }
 

@@ -1,14 +1,13 @@
 import { existsSync } from 'node:fs';
-import { copyFile, cp, mkdir, symlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { copyFile, cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
 import { root } from '../workspace.ts';
-import type { AppName } from './definitions.ts';
-import { nativeBinaries } from './native-binaries.ts';
-import { bundledPackages, copyNpmLicences } from './npm-licences.ts';
-import type { Target } from './target.ts';
+import type { AppName, DebianPrograms, Target } from './definitions.ts';
+import { nativeBinaries } from './binaries.ts';
+import { addPrograms } from './debian-layers.ts';
 
 /** Where an app's parts lie in an image. */
-export interface AppPlaces {
+interface AppPlaces {
   /** Below `/usr/local/lib`: its bundle. The launcher knows it too (packages/native/cpp/image_launcher.cc). */
   readonly library: string;
   /** In `/usr/local/bin`, with the launcher that each is a copy of. Empty: Node is the entry point, and there is no native addon. */
@@ -22,7 +21,7 @@ export interface AppPlaces {
 }
 
 /** Where each app lies in an image. */
-export const appPlaces: Readonly<Record<AppName, AppPlaces>> = {
+const appPlaces: Readonly<Record<AppName, AppPlaces>> = {
   'node-agent': {
     library: 'switchyard',
     programs: { 'switchyard-agent': 'switchyard-launcher' },
@@ -92,4 +91,72 @@ export async function appPackages(app: AppName): Promise<readonly string[]> {
   const compiledIn = isNative ? ['node-addon-api', 'node-api-headers'] : [];
   const bundled = await bundledPackages(join(root, 'apps', app, 'dist-bundle'));
   return [...bundled, ...compiledIn.map((name) => join(root, 'node_modules', name))];
+}
+
+const source = join(root, 'packages/backend-ebpf');
+
+/** BPF objects that the agent loads; one file serves every little-endian machine. */
+export const bpfObjects = ['socket.bpf.o', 'wire.bpf.o'] as const;
+
+/** libbpf, which the addon links, and what that needs; no program. */
+export const ebpfLibraries: DebianPrograms = { packages: ['libbpf1'], exclude: [], programs: /^$/ };
+
+/**
+ * Puts what the ebpf mode needs into `layer`, beside the agent's bundle: the addon that speaks bpf(2), its libraries, the objects, and under
+ * which terms all that may be passed on.
+ */
+export async function addEbpf(layer: string, target: Target, signal: AbortSignal): Promise<void> {
+  const library = join(layer, 'usr/local/lib', appPlaces['node-agent'].library);
+  const licence = join(layer, 'usr/share/doc', appPlaces['node-agent'].library, 'bpf');
+  await mkdir(library, { recursive: true });
+  await mkdir(licence, { recursive: true });
+  for (const name of bpfObjects) {
+    const object = join(source, 'build', name);
+    if (!existsSync(object)) throw new Error(`the BPF programs are not compiled (${object}): run ./dev build`);
+    await copyFile(object, join(library, name));
+  }
+  const native = await nativeBinaries(target, signal);
+  await copyFile(join(native, 'switchyard_bpf.node'), join(library, 'switchyard_bpf.node'));
+  await copyFile(join(source, 'bpf/LICENSE'), join(licence, 'copyright'));
+  await addPrograms(layer, ebpfLibraries, target, signal);
+}
+
+/** Folders of the npm packages whose code is in a bundle, sorted: its source maps name every file that went in. */
+export async function bundledPackages(bundle: string): Promise<readonly string[]> {
+  const folders = new Set<string>();
+  for (const name of await readdir(bundle)) {
+    if (!name.endsWith('.map')) continue;
+    const { sources } = JSON.parse(await readFile(join(bundle, name), 'utf8')) as {
+      readonly sources: readonly string[];
+    };
+    for (const source of sources) {
+      const [folder] = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(source) ?? [];
+      if (folder !== undefined) folders.add(resolve(bundle, folder));
+    }
+  }
+  return [...folders].sort();
+}
+
+/**
+ * Writes the terms of npm packages to `documents/NAME-VERSION/copyright`: the package's own files, or what its package.json says
+ * where it has none. Throws for a package that says nothing.
+ */
+export async function copyNpmLicences(packages: readonly string[], documents: string): Promise<void> {
+  for (const folder of packages) {
+    const manifest = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as Partial<
+      Record<string, string>
+    >;
+    const { name = '', version = '', license } = manifest;
+    const target = join(documents, `${name}-${version}`, 'copyright');
+    await mkdir(dirname(target), { recursive: true });
+    await writeFile(target, await licenceText(folder, license));
+  }
+}
+
+async function licenceText(folder: string, licence: string | undefined): Promise<string> {
+  const names = (await readdir(folder)).filter((name) => /^(licen[cs]e|copying|notice)/i.test(name)).sort();
+  const texts = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')));
+  if (texts.length > 0) return texts.join('\n');
+  if (licence === undefined) throw new Error(`${folder}: no file and no field names a licence`);
+  return `${licence}\n`;
 }

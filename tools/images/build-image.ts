@@ -1,13 +1,24 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { copyFile, mkdir, writeFile } from 'node:fs/promises';
 import type { DebianArchitecture } from '../debian/debian-root.ts';
 import { root } from '../workspace.ts';
-import { withScratchFolder } from './cache.ts';
-import { fillContext } from './context.ts';
-import { type AppName, type ImageDefinition, type ImageName, images } from './definitions.ts';
+import { nodePackage, withScratchFolder } from './binaries.ts';
+import {
+  type AppName,
+  type ImageDefinition,
+  type ImageName,
+  images,
+  type LayerContent,
+  type Target,
+  targets,
+} from './definitions.ts';
 import { type BuiltImage, dockerBuild, type DockerCli } from './docker.ts';
-import { fillLocalBase } from './local-base.ts';
-import { targets } from './target.ts';
+import { addPrograms, fillLocalBase } from './debian-layers.ts';
+import { renderBase } from '../../apps/kind-lb-controller/src/haproxy/render-base.ts';
+import { containerBaseFile, containerFiles } from '../../apps/kind-lb-controller/src/worker/container-files.ts';
+import { runProgram } from '../debian/run-program.ts';
+import { addApp, addEbpf } from './app-layer.ts';
 
 /** Which image to build, and with which Docker. */
 export interface ImageOptions {
@@ -65,4 +76,61 @@ export function defaultTag(image: ImageName, architecture?: string): string {
 export function appVersion(app: AppName): string {
   const manifest = readFileSync(join(root, 'apps', app, 'package.json'), 'utf8');
   return (JSON.parse(manifest) as { readonly version: string }).version;
+}
+
+/** Image and target of a build context. */
+interface ContextOptions {
+  readonly image: ImageDefinition;
+  readonly target: Target;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Fills a folder with what an image's Dockerfile copies. Times are fixed, so that equal content makes equal layers.
+ */
+async function fillContext(folder: string, { image, target, signal }: ContextOptions): Promise<void> {
+  for (const [name, content] of Object.entries(image.layers)) {
+    const layer = join(folder, name);
+    await mkdir(layer);
+    await fillLayer(layer, { content, target, signal });
+  }
+  await runProgram('find', [folder, '-exec', 'touch', '-h', '-d', '@0', '{}', '+'], { signal });
+}
+
+interface LayerOptions {
+  readonly content: LayerContent;
+  readonly target: Target;
+  readonly signal: AbortSignal;
+}
+
+async function fillLayer(layer: string, { content, target, signal }: LayerOptions): Promise<void> {
+  switch (content.kind) {
+    case 'debian':
+      return addPrograms(layer, content.of, target, signal);
+    case 'node':
+      return addNode(layer, target, signal);
+    case 'app':
+      return addApp(layer, { app: content.app, target, signal });
+    case 'ebpf':
+      return addEbpf(layer, target, signal);
+    case 'haproxyBase':
+      return addHaproxyBase(layer);
+    case 'empty':
+      return undefined;
+  }
+}
+
+async function addNode(layer: string, target: Target, signal: AbortSignal): Promise<void> {
+  const source = await nodePackage(target, signal);
+  const licences = join(layer, 'usr/share/doc/node');
+  await mkdir(join(layer, 'usr/local/bin'), { recursive: true });
+  await mkdir(licences, { recursive: true });
+  await copyFile(join(source, 'bin/node'), join(layer, 'usr/local/bin/node'));
+  await copyFile(join(source, 'LICENSE'), join(licences, 'copyright'));
+}
+
+async function addHaproxyBase(layer: string): Promise<void> {
+  const path = join(layer, containerBaseFile);
+  await mkdir(dirname(path), { recursive: true });
+  await writeFile(path, renderBase(containerFiles));
 }

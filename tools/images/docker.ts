@@ -46,10 +46,10 @@ export async function dockerBuild(docker: DockerCli, build: DockerBuild, signal:
   await runProgram(docker.file, command, { env: docker.env, signal });
   const copies = [...(await readFile(build.dockerfile, 'utf8')).matchAll(/^COPY (?:--\S+ )*(\w+)\//gm)];
   const names = copies.map(([, name = '']) => name);
-  return describeImage(docker, { tag: build.tag, names }, signal);
+  return inspectImage(docker, { tag: build.tag, names }, signal);
 }
 
-async function describeImage(
+async function inspectImage(
   docker: DockerCli,
   { tag, names }: { readonly tag: string; readonly names: readonly string[] },
   signal: AbortSignal,
@@ -74,4 +74,28 @@ export function nameLayers(history: readonly string[], names: readonly string[])
     if (size > 0 || name !== undefined) layers.unshift({ name: name ?? 'base', size });
   }
   return layers;
+}
+
+/** The image's size and its layers', from the bottom up, as lines of text. */
+export function describeImage({ tag, id, size, layers }: BuiltImage): string {
+  const lines = layers.map((layer) => `  ${megabytes(layer.size).padStart(9)}  ${layer.name}`);
+  return [`${tag} (${id.slice(0, 19)}): ${megabytes(size)}, unpacked`, ...lines].join('\n');
+}
+
+/** Bytes as text in MB of 1,000,000 bytes, as Docker counts. */
+function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
+/** Messages of both Docker builders when the base cannot be pulled from its registry. */
+const pullFailure =
+  /dial tcp|no such host|network is unreachable|i\/o timeout|TLS handshake timeout|Client\.Timeout|failed to resolve source metadata|failed to do request|pull access denied|toomanyrequests/;
+/** Messages when the engine itself cannot be reached. */
+const engineFailure = /docker daemon|docker api|error during connect/i;
+
+/** Adds to a build's failure, where it looks as if `base` could not be pulled, what to do without a registry. Anything else stays as it is. */
+export function withBaseHint(error: unknown, base: string): unknown {
+  if (!(error instanceof Error) || !pullFailure.test(error.message) || engineFailure.test(error.message)) return error;
+  const hint = `the base ${base} cannot be pulled; --local-base builds a base from this machine's Debian packages instead, without a registry`;
+  return new Error(`${error.message}\n${hint}`, { cause: error });
 }

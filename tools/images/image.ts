@@ -2,11 +2,9 @@ import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { type DebianArchitecture, machineArchitecture } from '../debian/debian-root.ts';
 import { runScript } from '../script.ts';
-import { withBaseHint } from './base-hint.ts';
+import { describeImage, machineDocker, withBaseHint } from './docker.ts';
 import { buildImage, buildLocalBase, defaultTag, publicBase } from './build-image.ts';
 import { agentBackends, type ImageName, images, isImageName } from './definitions.ts';
-import { describeImage } from './describe.ts';
-import { machineDocker } from './docker.ts';
 import { imageSbom } from './sbom.ts';
 
 const usage = `usage: ./dev image [IMAGE] [--backend ${agentBackends.join('|')}] [--arch amd64|arm64] [--tag NAME] [--base IMAGE | --local-base] [--sbom FILE]

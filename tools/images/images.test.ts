@@ -11,12 +11,10 @@ import {
 } from '../../apps/kind-lb-controller/src/worker/container-files.ts';
 import { defaultImage as conformanceImage } from '../../apps/conformance/src/cluster/cluster-options.ts';
 import { root } from '../workspace.ts';
-import { withBaseHint } from './base-hint.ts';
+import { describeImage, nameLayers, withBaseHint } from './docker.ts';
 import { appVersion, defaultTag } from './build-image.ts';
 import { agentBackends, type ImageDefinition, type ImageName, images } from './definitions.ts';
-import { describeImage } from './describe.ts';
-import { nameLayers } from './docker.ts';
-import { bundledPackages, copyNpmLicences } from './npm-licences.ts';
+import { bundledPackages, copyNpmLicences } from './app-layer.ts';
 
 test("the images' launcher gives Node the flags, the setting and the bundle of the checkout's launchers", () => {
   const native = readFileSync(join(root, 'packages/native/cpp/image_launcher.cc'), 'utf8');

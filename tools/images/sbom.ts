@@ -2,13 +2,19 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { packageListFile } from '../debian/debian-root.ts';
-import { appPackages } from './app-layer.ts';
+import { appPackages, ebpfLibraries } from './app-layer.ts';
 import { appVersion, type ImageOptions } from './build-image.ts';
-import { type AppName, type DebianPrograms, type ImageDefinition, images, type LayerContent } from './definitions.ts';
-import { ebpfLibraries } from './ebpf-layer.ts';
-import { lockedPackage } from './node-binary.ts';
-import { programsTree } from './programs-layer.ts';
-import { type Target, targets } from './target.ts';
+import {
+  type AppName,
+  type DebianPrograms,
+  type ImageDefinition,
+  images,
+  type LayerContent,
+  type Target,
+  targets,
+} from './definitions.ts';
+import { lockedPackage } from './binaries.ts';
+import { programsTree } from './debian-layers.ts';
 
 /** Something with a version that is in an image, in the form of CycloneDX. */
 export interface SbomComponent {

@@ -2,9 +2,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { debianRoot } from '../debian/debian-root.ts';
-import { runGo } from '../debian/run-go.ts';
-import { withFileLock } from '../debian/file-lock.ts';
-import { runProgram } from '../debian/run-program.ts';
+import { runGo, runProgram, withFileLock } from '../debian/run-program.ts';
 import { runScript } from '../script.ts';
 import { root } from '../workspace.ts';
 

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { root, workspaces, type Workspace } from '../workspace.ts';
-import { type Import, importsOf } from './imports.ts';
-import { sourceFiles, type SourceFile } from './source-files.ts';
+import { root, type Workspace, workspaces } from '../workspace.ts';
+import { type Import, importsOf, type SourceFile, sourceFiles } from './source-files.ts';
 
 /** Which layer may import which in production code. `tests` may also import what is in `testAllow`. */
 const allow: Readonly<Record<string, readonly string[]>> = {

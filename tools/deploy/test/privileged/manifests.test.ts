@@ -5,11 +5,10 @@ import { beforeAll, test } from 'vitest';
 import { Ajv } from 'ajv';
 import { parse } from 'yaml';
 import { schemaFaults } from '../../check-schema.ts';
-import { withoutHelmLabels, withParsedData } from '../../compare.ts';
+import { type KubeObject, nameOf, onlyOne, withoutHelmLabels, withParsedData } from '../../kube-object.ts';
 import { parseConfig } from '../../../../apps/node-agent/src/config.ts';
 import { defaultTag } from '../../../images/build-image.ts';
 import { chart, renderHelm } from '../../helm.ts';
-import { type KubeObject, nameOf, onlyOne } from '../../kube-object.ts';
 import { debianKubectl, type Overlay, overlays, renderKustomize } from '../../kustomize.ts';
 
 // Renders by the real kubectl and by Helm's template engine, and holds the results against Kubernetes' own schemas.

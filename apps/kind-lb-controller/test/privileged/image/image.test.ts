@@ -16,8 +16,7 @@ import {
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { debianRoot, machineArchitecture } from '../../../../../tools/debian/debian-root.ts';
 import { buildImage, buildLocalBase } from '../../../../../tools/images/build-image.ts';
-import { describeImage } from '../../../../../tools/images/describe.ts';
-import type { BuiltImage } from '../../../../../tools/images/docker.ts';
+import { type BuiltImage, describeImage } from '../../../../../tools/images/docker.ts';
 import { runArguments } from '../../../src/docker/container-arguments.ts';
 import { containerName } from '../../../src/docker/container-names.ts';
 import { healthProfile } from '../../../src/health-profile/health-profiles.ts';

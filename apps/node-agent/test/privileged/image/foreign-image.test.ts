@@ -12,10 +12,9 @@ import {
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { debianRoot, machineArchitecture } from '../../../../../tools/debian/debian-root.ts';
 import { buildImage, buildLocalBase } from '../../../../../tools/images/build-image.ts';
-import { describeImage } from '../../../../../tools/images/describe.ts';
-import type { BuiltImage } from '../../../../../tools/images/docker.ts';
-import { bpfObjects } from '../../../../../tools/images/ebpf-layer.ts';
-import { targets } from '../../../../../tools/images/target.ts';
+import { type BuiltImage, describeImage } from '../../../../../tools/images/docker.ts';
+import { bpfObjects } from '../../../../../tools/images/app-layer.ts';
+import { targets } from '../../../../../tools/images/definitions.ts';
 import { succeed } from './container.ts';
 
 // The image for the architecture that this machine does not have, built here: that for ebpf, which has all that the others have. Its

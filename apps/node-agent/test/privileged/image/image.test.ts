@@ -14,8 +14,7 @@ import {
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { debianRoot, machineArchitecture } from '../../../../../tools/debian/debian-root.ts';
 import { buildImage, buildLocalBase } from '../../../../../tools/images/build-image.ts';
-import { describeImage } from '../../../../../tools/images/describe.ts';
-import type { BuiltImage } from '../../../../../tools/images/docker.ts';
+import { type BuiltImage, describeImage } from '../../../../../tools/images/docker.ts';
 import { kubeadmFile } from '../../../src/config/testing/kubeadm-file.ts';
 import { until } from '../agent-log.ts';
 import { residentMegabytes, stopContainer, succeed, writeConfigMap } from './container.ts';
