@@ -9,7 +9,7 @@ import {
   stringAt,
 } from './json.ts';
 import { badRequest, StatusError } from './status-error.ts';
-import type { ListSchema, Schema } from './schema/schema.ts';
+import type { ListSchema, Schema } from './schema.ts';
 
 /** Applies an RFC 6902 patch to a copy. A failing operation rejects with a 422 Status, a malformed one with 400. */
 export function applyJsonPatch(document: JsonObject, patch: Json): JsonObject {

@@ -1,8 +1,8 @@
 import { millis } from '@switchyard/core';
-import { deploymentSchema } from './schema/workloads.ts';
-import { namespaceSchema } from './schema/cluster.ts';
-import { serviceSchema } from './schema/network.ts';
-import { flag, longPointer, object, type ObjectSchema, type Schema, text, textList } from './schema/schema.ts';
+import { namespaces } from './resources/cluster-kinds.ts';
+import { deployments } from './resources/deployments.ts';
+import { services } from './resources/services.ts';
+import { flag, longPointer, object, type ObjectSchema, type Schema, text, textList } from './schema.ts';
 import { apiTime } from '../workloads/facts.ts';
 import { type Json, type JsonObject, listAt, type MutableJsonObject, objectAt } from './json.ts';
 
@@ -16,9 +16,9 @@ const deleteOptions = object('DeleteOptions', {
 
 /** The kinds that `kubectl create KIND` and `kubectl drain` send as protobuf, by kind. */
 const protobufKinds: Readonly<Record<string, ObjectSchema>> = {
-  Namespace: namespaceSchema,
-  Service: serviceSchema,
-  Deployment: deploymentSchema,
+  Namespace: namespaces.schema,
+  Service: services.schema,
+  Deployment: deployments.schema,
   DeleteOptions: deleteOptions,
 };
 

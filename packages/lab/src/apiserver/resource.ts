@@ -2,7 +2,7 @@ import type { Millis } from '@switchyard/core';
 import type { Allocations } from './allocations.ts';
 import type { FieldError } from './status-error.ts';
 import type { Json, JsonObject } from './json.ts';
-import type { ObjectSchema } from './schema/schema.ts';
+import type { ObjectSchema } from './schema.ts';
 
 /** One column of the Table form that `kubectl get` prints. */
 export interface Column {

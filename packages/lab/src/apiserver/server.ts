@@ -23,7 +23,7 @@ import { createRegistry, type Registry } from './registry/registry.ts';
 import type { ResourceDefinition } from './resource.ts';
 import { addOnResources, resourceTable } from './resources/resource-table.ts';
 import { betaEndpointSlices } from './resources/endpoint-slices.ts';
-import { daemonSets } from './resources/daemon-sets.ts';
+import { daemonSets } from './resources/deployments.ts';
 import { MemoryStore, type Store } from './store.ts';
 import { namespaces, serviceCidrs } from './resources/cluster-kinds.ts';
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { JsonObject, MutableJsonObject } from '../json.ts';
 import { apiVersionOf, type ResourceDefinition } from '../resource.ts';
-import type { ObjectSchema, Schema } from '../schema/schema.ts';
+import type { ObjectSchema, Schema } from '../schema.ts';
 import { acceptsAggregatedDiscovery, type Answer, jsonAnswer, textAnswer } from './messages.ts';
 
 const collectionVerbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];

@@ -2,7 +2,7 @@ import { type Json, type JsonObject, listAt, numberAt, objectAt, stringAt, withF
 import { applyJsonPatch, applyMergePatch, applyStrategicMergePatch } from '../patch.ts';
 import type { DeletionOptions, ObjectName, Registry, WriteOptions, WriteResult } from '../registry/registry.ts';
 import type { ResourceDefinition } from '../resource.ts';
-import { int, object, objectMeta, type ObjectSchema, type Schema, text } from '../schema/schema.ts';
+import { int, object, objectMeta, type ObjectSchema, type Schema, text } from '../schema.ts';
 import { badRequest, conflict, unsupportedMediaType } from '../status-error.ts';
 import { type Answer, jsonAnswer, parseBody, parseJson, type RequestBody } from './messages.ts';
 import type { RequestInfo, ServerContext } from './handler.ts';

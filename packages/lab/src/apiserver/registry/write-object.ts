@@ -26,7 +26,7 @@ import {
 } from '../status-error.ts';
 import { storedObject, type StoredObject } from '../store.ts';
 import type { ObjectChange, ObjectName, RegistryContext, WriteOptions, WriteResult } from './registry.ts';
-import { decode } from '../schema/decode.ts';
+import { decode } from '../schema.ts';
 
 interface Creation {
   readonly namespace: string;

@@ -1,10 +1,9 @@
 import { tryParseCidr } from '@switchyard/core';
 import { type JsonObject, listAt, numberAt, objectAt, stringAt, valueAt } from '../json.ts';
 import { defineResource, type ResourceDefinition } from '../resource.ts';
-import { leaseSchema, namespaceSchema, nodeSchema } from '../schema/cluster.ts';
 import { ageColumn, column, conditionOf, nameColumn, orNone } from './common.ts';
 import { type FieldError, invalidField, requiredField } from '../status-error.ts';
-import { serviceCidrSchema } from '../schema/network.ts';
+import * as t from '../schema.ts';
 
 /** v1 Namespace. */
 export const namespaces: ResourceDefinition = defineResource({
@@ -12,7 +11,10 @@ export const namespaces: ResourceDefinition = defineResource({
   shortNames: ['ns'],
   isNamespaced: false,
   subresources: ['status'],
-  schema: namespaceSchema,
+  schema: t.topLevel('Namespace', {
+    spec: t.object('NamespaceSpec', { finalizers: t.textList }),
+    status: t.object('NamespaceStatus', { phase: t.text, conditions: t.listByKey('type', t.condition) }),
+  }),
   nameRule: 'label',
   fieldSelectors: { 'status.phase': (object) => stringAt(object, 'status', 'phase') },
   setDefaults: setNamespaceDefaults,
@@ -38,7 +40,22 @@ export const nodes: ResourceDefinition = defineResource({
   shortNames: ['no'],
   isNamespaced: false,
   subresources: ['status'],
-  schema: nodeSchema,
+  schema: t.topLevel('Node', {
+    spec: t.object('NodeSpec', {
+      podCIDR: t.text,
+      podCIDRs: t.textSet,
+      providerID: t.text,
+      unschedulable: t.flag,
+      taints: t.list(t.object('Taint', { key: t.text, value: t.text, effect: t.text, timeAdded: t.text })),
+      configSource: t.any,
+      externalID: t.text,
+    }),
+    status: t.openObject('NodeStatus', {
+      phase: t.text,
+      conditions: t.listByKey('type', t.condition),
+      addresses: t.listByKey('type', t.object('NodeAddress', { type: t.text, address: t.text })),
+    }),
+  }),
   setDefaults: setNodeDefaults,
   fieldSelectors: {
     'spec.unschedulable': (object) => String(valueAt(object, 'spec', 'unschedulable') === true),
@@ -112,7 +129,17 @@ export const leases: ResourceDefinition = defineResource({
   group: 'coordination.k8s.io',
   kind: 'Lease',
   isNamespaced: true,
-  schema: leaseSchema,
+  schema: t.topLevel('Lease', {
+    spec: t.object('LeaseSpec', {
+      holderIdentity: t.textPointer,
+      leaseDurationSeconds: t.intPointer,
+      acquireTime: t.textPointer,
+      renewTime: t.textPointer,
+      leaseTransitions: t.intPointer,
+      strategy: t.textPointer,
+      preferredHolder: t.textPointer,
+    }),
+  }),
   validate: validateLease,
   columns: [nameColumn, column('Holder', (object) => stringAt(object, 'spec', 'holderIdentity')), ageColumn],
 });
@@ -142,7 +169,10 @@ export const serviceCidrs: ResourceDefinition = defineResource({
   kind: 'ServiceCIDR',
   isNamespaced: false,
   subresources: ['status'],
-  schema: serviceCidrSchema,
+  schema: t.topLevel('ServiceCIDR', {
+    spec: t.object('ServiceCIDRSpec', { cidrs: t.textList }),
+    status: t.object('ServiceCIDRStatus', { conditions: t.listByKey('type', t.metaCondition) }),
+  }),
   validate: validateServiceCidr,
   bookmarkShell: { spec: {}, status: {} },
   columns: [

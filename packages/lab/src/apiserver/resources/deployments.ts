@@ -1,10 +1,10 @@
 import { type FieldError, invalidField, requiredField } from '../status-error.ts';
 import { jsonEqual, type JsonObject, type MutableJsonObject, numberAt, objectAt, stringAt } from '../json.ts';
 import { defineResource, type ResourceDefinition } from '../resource.ts';
-import { deploymentSchema, replicaSetSchema } from '../schema/workloads.ts';
-import { ageColumn, column, nameColumn, numberColumn, templateColumns } from './common.ts';
-import { setPodSpecDefaults, validatePodSpec } from './pods.ts';
+import { ageColumn, column, nameColumn, numberColumn, pairsText, templateColumns } from './common.ts';
+import { podTemplate, setPodSpecDefaults, validatePodSpec } from './pods.ts';
 import { type Labels, matchesSelector } from '../../workloads/facts.ts';
+import * as t from '../schema.ts';
 
 /** apps/v1 Deployment. */
 export const deployments: ResourceDefinition = defineResource({
@@ -15,7 +15,37 @@ export const deployments: ResourceDefinition = defineResource({
   isNamespaced: true,
   subresources: ['scale', 'status'],
   hasGeneration: true,
-  schema: deploymentSchema,
+  schema: t.topLevel('Deployment', {
+    spec: t.object('DeploymentSpec', {
+      replicas: t.intPointer,
+      selector: t.labelSelector,
+      template: podTemplate,
+      strategy: t.retainKeys(
+        t.object('DeploymentStrategy', {
+          type: t.text,
+          rollingUpdate: t.object('RollingUpdateDeployment', {
+            maxUnavailable: t.intOrString,
+            maxSurge: t.intOrString,
+          }),
+        }),
+      ),
+      minReadySeconds: t.int,
+      revisionHistoryLimit: t.intPointer,
+      paused: t.flag,
+      progressDeadlineSeconds: t.intPointer,
+    }),
+    status: t.object('DeploymentStatus', {
+      observedGeneration: t.int,
+      replicas: t.int,
+      updatedReplicas: t.int,
+      readyReplicas: t.int,
+      availableReplicas: t.int,
+      unavailableReplicas: t.int,
+      terminatingReplicas: t.intPointer,
+      conditions: t.listByKey('type', t.condition),
+      collisionCount: t.intPointer,
+    }),
+  }),
   setDefaults,
   validate: (object, previous) => validateTemplateOwner(object, previous),
   initialStatus: () => ({}),
@@ -34,12 +64,12 @@ export const deployments: ResourceDefinition = defineResource({
 });
 
 /** `spec.template` with the defaults of a pod. */
-export function setTemplateDefaults(template: JsonObject): JsonObject {
+function setTemplateDefaults(template: JsonObject): JsonObject {
   return { metadata: objectAt(template, 'metadata'), spec: setPodSpecDefaults(objectAt(template, 'spec')) };
 }
 
 /** Returns the errors in the selector and template of a Deployment, ReplicaSet or DaemonSet. */
-export function validateTemplateOwner(object: JsonObject, previous: JsonObject | undefined): readonly FieldError[] {
+function validateTemplateOwner(object: JsonObject, previous: JsonObject | undefined): readonly FieldError[] {
   const spec = objectAt(object, 'spec');
   const selector = objectAt(spec, 'selector');
   const errors: FieldError[] = [];
@@ -96,7 +126,23 @@ export const replicaSets: ResourceDefinition = defineResource({
   isNamespaced: true,
   subresources: ['scale', 'status'],
   hasGeneration: true,
-  schema: replicaSetSchema,
+  schema: t.topLevel('ReplicaSet', {
+    spec: t.object('ReplicaSetSpec', {
+      replicas: t.intPointer,
+      minReadySeconds: t.int,
+      selector: t.labelSelector,
+      template: podTemplate,
+    }),
+    status: t.object('ReplicaSetStatus', {
+      replicas: t.intPointer,
+      fullyLabeledReplicas: t.int,
+      readyReplicas: t.int,
+      availableReplicas: t.int,
+      terminatingReplicas: t.intPointer,
+      observedGeneration: t.int,
+      conditions: t.listByKey('type', t.condition),
+    }),
+  }),
   setDefaults: setReplicaSetDefaults,
   validate: validateTemplateOwner,
   initialStatus: () => ({ replicas: 0 }),
@@ -118,4 +164,101 @@ function setReplicaSetDefaults(object: JsonObject): JsonObject {
   const spec = objectAt(object, 'spec');
   const replicas = spec['replicas'] ?? 1;
   return { ...object, spec: { ...spec, replicas, template: setTemplateDefaults(objectAt(spec, 'template')) } };
+}
+
+const count = (name: string, field: string): ReturnType<typeof numberColumn> =>
+  numberColumn(name, (object) => numberAt(object, 'status', field) ?? 0);
+
+/** apps/v1 DaemonSet. The workloads write its pods and status if `hasDaemonSets` is set; otherwise tests write the status. */
+export const daemonSets: ResourceDefinition = defineResource({
+  group: 'apps',
+  kind: 'DaemonSet',
+  shortNames: ['ds'],
+  categories: ['all'],
+  isNamespaced: true,
+  subresources: ['status'],
+  hasGeneration: true,
+  schema: t.topLevel('DaemonSet', {
+    spec: t.object('DaemonSetSpec', {
+      selector: t.labelSelector,
+      template: podTemplate,
+      updateStrategy: t.object('DaemonSetUpdateStrategy', {
+        type: t.text,
+        rollingUpdate: t.object('RollingUpdateDaemonSet', { maxUnavailable: t.intOrString, maxSurge: t.intOrString }),
+      }),
+      minReadySeconds: t.int,
+      revisionHistoryLimit: t.intPointer,
+    }),
+    status: t.openObject('DaemonSetStatus', {
+      currentNumberScheduled: t.intPointer,
+      numberMisscheduled: t.intPointer,
+      desiredNumberScheduled: t.intPointer,
+      numberReady: t.intPointer,
+      observedGeneration: t.long,
+      updatedNumberScheduled: t.int,
+      numberAvailable: t.int,
+      numberUnavailable: t.int,
+    }),
+  }),
+  setDefaults: setDaemonSetDefaults,
+  validate: (object, previous) => [...validateTemplateOwner(object, previous), ...validateStrategy(object)],
+  initialStatus: () => ({
+    currentNumberScheduled: 0,
+    numberMisscheduled: 0,
+    desiredNumberScheduled: 0,
+    numberReady: 0,
+  }),
+  columns: [
+    nameColumn,
+    count('Desired', 'desiredNumberScheduled'),
+    count('Current', 'currentNumberScheduled'),
+    count('Ready', 'numberReady'),
+    count('Up-to-date', 'updatedNumberScheduled'),
+    count('Available', 'numberAvailable'),
+    column('Node Selector', (object) => pairsText(objectAt(object, 'spec', 'template', 'spec', 'nodeSelector'))),
+    ageColumn,
+    ...templateColumns,
+  ],
+});
+
+/** apps/v1 ControllerRevision, from which `kubectl rollout undo` takes a DaemonSet's earlier template. */
+export const controllerRevisions: ResourceDefinition = defineResource({
+  group: 'apps',
+  kind: 'ControllerRevision',
+  isNamespaced: true,
+  schema: t.topLevel('ControllerRevision', {
+    data: t.any,
+    revision: { kind: 'int64', isKeptWhenZero: true },
+  }),
+  columns: [nameColumn, numberColumn('Revision', (object) => numberAt(object, 'revision') ?? 0), ageColumn],
+});
+
+function setDaemonSetDefaults(object: JsonObject): JsonObject {
+  const spec = objectAt(object, 'spec');
+  const strategy = objectAt(spec, 'updateStrategy');
+  const type = stringAt(strategy, 'type') || 'RollingUpdate';
+  const rolling = objectAt(strategy, 'rollingUpdate');
+  const { maxUnavailable = 1, maxSurge = 0 } = rolling;
+  return {
+    ...object,
+    spec: {
+      ...spec,
+      template: setTemplateDefaults(objectAt(spec, 'template')),
+      updateStrategy: type === 'RollingUpdate' ? { type, rollingUpdate: { maxUnavailable, maxSurge } } : strategy,
+      revisionHistoryLimit: spec['revisionHistoryLimit'] ?? 10,
+    },
+    status: objectAt(object, 'status'),
+  };
+}
+
+/** One of the two limits, and only one, may be above 0. */
+function validateStrategy(object: JsonObject): readonly FieldError[] {
+  const strategy = objectAt(object, 'spec', 'updateStrategy');
+  if (stringAt(strategy, 'type') !== 'RollingUpdate') return [];
+  const { maxUnavailable = 0, maxSurge = 0 } = objectAt(strategy, 'rollingUpdate');
+  const field = 'spec.updateStrategy.rollingUpdate';
+  const isZero = (value: unknown): boolean => value === 0 || value === '0%';
+  if (isZero(maxUnavailable) && isZero(maxSurge)) return [requiredField(`${field}.maxUnavailable`)];
+  if (isZero(maxUnavailable) || isZero(maxSurge)) return [];
+  return [invalidField(`${field}.maxSurge`, maxSurge, 'may not be set when maxUnavailable is non-zero')];
 }

@@ -2,8 +2,30 @@ import { ipFamilyOf, tryParseIp } from '@switchyard/core';
 import { type FieldError, invalidField, requiredField, unsupportedField } from '../status-error.ts';
 import { isJsonObject, type Json, type JsonObject, listAt, objectAt, stringAt, valueAt } from '../json.ts';
 import { defineResource, type ResourceDefinition } from '../resource.ts';
-import { betaEndpointSliceSchema, endpointSliceSchema } from '../schema/network.ts';
 import { ageColumn, column, nameColumn } from './common.ts';
+import * as t from '../schema.ts';
+
+const namedHint = (type: string) => t.object(type, { name: t.text });
+
+const endpointPort = t.object('EndpointPort', {
+  name: t.textPointer,
+  protocol: t.textPointer,
+  port: t.intPointer,
+  appProtocol: t.textPointer,
+});
+
+const endpointFields = {
+  addresses: t.textList,
+  conditions: t.object('EndpointConditions', {
+    ready: t.flagPointer,
+    serving: t.flagPointer,
+    terminating: t.flagPointer,
+  }),
+  hostname: t.textPointer,
+  targetRef: t.objectReference,
+  nodeName: t.textPointer,
+  hints: t.object('EndpointHints', { forZones: t.list(namedHint('ForZone')), forNodes: t.list(namedHint('ForNode')) }),
+};
 
 /** discovery.k8s.io/v1 EndpointSlice. */
 export const endpointSlices: ResourceDefinition = defineResource({
@@ -11,7 +33,13 @@ export const endpointSlices: ResourceDefinition = defineResource({
   kind: 'EndpointSlice',
   isNamespaced: true,
   hasGeneration: true,
-  schema: endpointSliceSchema,
+  schema: t.topLevel('EndpointSlice', {
+    addressType: t.text,
+    endpoints: t.nullableList(
+      t.object('Endpoint', { ...endpointFields, deprecatedTopology: t.textMap, zone: t.textPointer }),
+    ),
+    ports: t.nullableList(endpointPort),
+  }),
   setDefaults,
   validate,
   bookmarkShell: { addressType: '', endpoints: null, ports: null },
@@ -92,7 +120,11 @@ const nodeLabel = 'kubernetes.io/hostname';
 export const betaEndpointSlices: ResourceDefinition = defineResource({
   ...endpointSlices,
   version: 'v1beta1',
-  schema: betaEndpointSliceSchema,
+  schema: t.topLevel('EndpointSlice', {
+    addressType: t.text,
+    endpoints: t.nullableList(t.object('Endpoint', { ...endpointFields, topology: t.textMap })),
+    ports: t.nullableList(endpointPort),
+  }),
   view: {
     of: endpointSlices,
     toBase: (object) => withEndpoints(object, toV1),

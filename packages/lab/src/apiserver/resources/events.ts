@@ -1,8 +1,12 @@
 import { type FieldError, invalidField, requiredField } from '../status-error.ts';
 import { type JsonObject, numberAt, stringAt } from '../json.ts';
 import { defineResource, type ResourceDefinition } from '../resource.ts';
-import { eventSchema, newEventSchema } from '../schema/cluster.ts';
 import { column, nameColumn, since } from './common.ts';
+import * as t from '../schema.ts';
+
+const eventSource = t.object('EventSource', { component: t.text, host: t.text });
+
+const eventSeries = t.object('EventSeries', { count: t.int, lastObservedTime: t.text });
 
 const involved = ['kind', 'namespace', 'name', 'uid', 'apiVersion', 'fieldPath'] as const;
 
@@ -11,7 +15,22 @@ export const events: ResourceDefinition = defineResource({
   kind: 'Event',
   shortNames: ['ev'],
   isNamespaced: true,
-  schema: eventSchema,
+  schema: t.topLevel('Event', {
+    involvedObject: t.objectReference,
+    reason: t.text,
+    message: t.text,
+    source: eventSource,
+    firstTimestamp: t.text,
+    lastTimestamp: t.text,
+    count: t.int,
+    type: t.text,
+    eventTime: t.text,
+    series: eventSeries,
+    action: t.text,
+    related: t.objectReference,
+    reportingComponent: t.text,
+    reportingInstance: t.text,
+  }),
   nameRule: 'any',
   validate: validateEvent,
   fieldSelectors: {
@@ -56,7 +75,22 @@ export const newEvents: ResourceDefinition = defineResource({
   kind: 'Event',
   shortNames: ['ev'],
   isNamespaced: true,
-  schema: newEventSchema,
+  schema: t.topLevel('Event', {
+    eventTime: t.text,
+    series: eventSeries,
+    reportingController: t.text,
+    reportingInstance: t.text,
+    action: t.text,
+    reason: t.text,
+    regarding: t.objectReference,
+    related: t.objectReference,
+    note: t.text,
+    type: t.text,
+    deprecatedSource: eventSource,
+    deprecatedFirstTimestamp: t.text,
+    deprecatedLastTimestamp: t.text,
+    deprecatedCount: t.int,
+  }),
   nameRule: 'any',
   view: { of: events, toBase: (object) => renamed(object, oldNames), fromBase: (object) => renamed(object, newNames) },
   validate: validateNewEvent,

@@ -13,8 +13,112 @@ import {
   valueAt,
 } from '../json.ts';
 import { defineResource, type ResourceContext, type ResourceDefinition } from '../resource.ts';
-import { podSchema } from '../schema/workloads.ts';
 import { ageColumn, column, conditionOf, nameColumn, orNone } from './common.ts';
+import * as t from '../schema.ts';
+
+const probe = t.object('Probe', {
+  exec: t.object('ExecAction', { command: t.textList }),
+  httpGet: t.object('HTTPGetAction', {
+    path: t.text,
+    port: t.intOrString,
+    host: t.text,
+    scheme: t.text,
+    httpHeaders: t.list(t.object('HTTPHeader', { name: t.textPointer, value: t.textPointer })),
+  }),
+  tcpSocket: t.object('TCPSocketAction', { port: t.intOrString, host: t.text }),
+  grpc: t.object('GRPCAction', { port: t.intPointer, service: t.textPointer }),
+  initialDelaySeconds: t.int,
+  timeoutSeconds: t.int,
+  periodSeconds: t.int,
+  successThreshold: t.int,
+  failureThreshold: t.int,
+  terminationGracePeriodSeconds: t.longPointer,
+});
+
+const lifecycleHandler = t.object('LifecycleHandler', {
+  exec: t.object('ExecAction', { command: t.textList }),
+  httpGet: t.any,
+  tcpSocket: t.any,
+  sleep: t.object('SleepAction', { seconds: t.longPointer }),
+});
+
+const container = t.openObject('Container', {
+  name: t.textPointer,
+  image: t.text,
+  command: t.textList,
+  args: t.textList,
+  workingDir: t.text,
+  ports: t.listByKey(
+    'containerPort',
+    t.object('ContainerPort', {
+      name: t.text,
+      hostPort: t.int,
+      containerPort: t.intPointer,
+      protocol: t.text,
+      hostIP: t.text,
+    }),
+  ),
+  envFrom: t.list(t.any),
+  env: t.listByKey('name', t.object('EnvVar', { name: t.textPointer, value: t.text, valueFrom: t.any })),
+  resources: t.openObject('ResourceRequirements', {}),
+  volumeMounts: t.listByKey('mountPath', t.openObject('VolumeMount', { name: t.text, mountPath: t.text })),
+  livenessProbe: probe,
+  readinessProbe: probe,
+  startupProbe: probe,
+  lifecycle: t.object('Lifecycle', {
+    postStart: lifecycleHandler,
+    preStop: lifecycleHandler,
+    stopSignal: t.textPointer,
+  }),
+  terminationMessagePath: t.text,
+  terminationMessagePolicy: t.text,
+  imagePullPolicy: t.text,
+});
+
+const podSpec = t.openObject('PodSpec', {
+  volumes: t.listByKey('name', t.retainKeys(t.openObject('Volume', { name: t.text }))),
+  initContainers: t.listByKey('name', container),
+  containers: t.listByKey('name', container),
+  restartPolicy: t.text,
+  terminationGracePeriodSeconds: t.longPointer,
+  activeDeadlineSeconds: t.longPointer,
+  dnsPolicy: t.text,
+  nodeSelector: t.textMap,
+  serviceAccountName: t.text,
+  automountServiceAccountToken: t.flagPointer,
+  nodeName: t.text,
+  hostNetwork: t.flag,
+  hostPID: t.flag,
+  hostIPC: t.flag,
+  securityContext: t.openObject('PodSecurityContext', {}),
+  imagePullSecrets: t.listByKey('name', t.localReference),
+  hostname: t.text,
+  subdomain: t.text,
+  affinity: t.openObject('Affinity', {}),
+  schedulerName: t.text,
+  tolerations: t.list(
+    t.object('Toleration', {
+      key: t.text,
+      operator: t.text,
+      value: t.text,
+      effect: t.text,
+      tolerationSeconds: t.longPointer,
+    }),
+  ),
+  hostAliases: t.listByKey('ip', t.object('HostAlias', { ip: t.text, hostnames: t.textList })),
+  priorityClassName: t.text,
+  priority: t.intPointer,
+  readinessGates: t.list(t.object('PodReadinessGate', { conditionType: t.text })),
+  enableServiceLinks: t.flagPointer,
+  preemptionPolicy: t.textPointer,
+  topologySpreadConstraints: t.listByKey(
+    'topologyKey',
+    t.openObject('TopologySpreadConstraint', { topologyKey: t.text }),
+  ),
+});
+
+/** `spec.template` of the kinds that create pods. */
+export const podTemplate: t.ObjectSchema = t.object('PodTemplateSpec', { metadata: t.objectMeta, spec: podSpec });
 
 /** Returns a pod spec with its defaults and those of its containers, for Pods and templates. */
 export function setPodSpecDefaults(spec: JsonObject): JsonObject {
@@ -96,7 +200,21 @@ export const pods: ResourceDefinition = defineResource({
   isNamespaced: true,
   subresources: ['status'],
   hasGeneration: true,
-  schema: podSchema,
+  schema: t.topLevel('Pod', {
+    spec: podSpec,
+    status: t.openObject('PodStatus', {
+      phase: t.text,
+      conditions: t.listByKey('type', t.condition),
+      message: t.text,
+      reason: t.text,
+      hostIP: t.text,
+      hostIPs: t.listByKey('ip', t.object('HostIP', { ip: t.text })),
+      podIP: t.text,
+      podIPs: t.listByKey('ip', t.object('PodIP', { ip: t.text })),
+      startTime: t.text,
+      qosClass: t.text,
+    }),
+  }),
   fieldSelectors: {
     'spec.nodeName': (object) => stringAt(object, 'spec', 'nodeName'),
     'spec.restartPolicy': (object) => stringAt(object, 'spec', 'restartPolicy'),

@@ -1,19 +1,21 @@
 import { defineResource, type ResourceDefinition } from '../resource.ts';
-import { deployments, replicaSets } from './deployments.ts';
+import { controllerRevisions, daemonSets, deployments, replicaSets } from './deployments.ts';
 import { endpointSlices } from './endpoint-slices.ts';
 import { events, newEvents } from './events.ts';
 import { leases, namespaces, nodes, serviceCidrs } from './cluster-kinds.ts';
 import { pods } from './pods.ts';
 import { services } from './services.ts';
 import { listAt, objectAt, stringAt } from '../json.ts';
-import {
-  clusterRoleBindingSchema,
-  clusterRoleSchema,
-  configMapSchema,
-  serviceAccountSchema,
-} from '../schema/add-ons.ts';
 import { ageColumn, column, nameColumn, numberColumn } from './common.ts';
-import { controllerRevisions, daemonSets } from './daemon-sets.ts';
+import * as t from '../schema.ts';
+
+const policyRule = t.object('PolicyRule', {
+  verbs: t.textList,
+  apiGroups: t.textList,
+  resources: t.textList,
+  resourceNames: t.textList,
+  nonResourceURLs: t.textList,
+});
 
 /** All kinds of the server, in the order of discovery. */
 export const resourceTable: readonly ResourceDefinition[] = [
@@ -41,14 +43,22 @@ export const addOnResources: readonly ResourceDefinition[] = [
     kind: 'ConfigMap',
     shortNames: ['cm'],
     isNamespaced: true,
-    schema: configMapSchema,
+    schema: t.topLevel('ConfigMap', {
+      data: t.textMap,
+      binaryData: t.textMap,
+      immutable: t.flagPointer,
+    }),
     columns: [nameColumn, numberColumn('Data', (object) => Object.keys(objectAt(object, 'data')).length), ageColumn],
   }),
   defineResource({
     kind: 'ServiceAccount',
     shortNames: ['sa'],
     isNamespaced: true,
-    schema: serviceAccountSchema,
+    schema: t.topLevel('ServiceAccount', {
+      secrets: t.listByKey('name', t.openObject('ObjectReference', { name: t.text })),
+      imagePullSecrets: t.listByKey('name', t.object('LocalObjectReference', { name: t.text })),
+      automountServiceAccountToken: t.flagPointer,
+    }),
     returnsDeleted: true,
     columns: [nameColumn, numberColumn('Secrets', (object) => listAt(object, 'secrets').length), ageColumn],
   }),
@@ -57,13 +67,21 @@ export const addOnResources: readonly ResourceDefinition[] = [
   defineResource({
     ...rbac,
     kind: 'ClusterRole',
-    schema: clusterRoleSchema,
+    schema: t.topLevel('ClusterRole', {
+      rules: t.list(policyRule),
+      aggregationRule: t.any,
+    }),
     columns: [nameColumn, column('Created At', (object) => stringAt(object, 'metadata', 'creationTimestamp'))],
   }),
   defineResource({
     ...rbac,
     kind: 'ClusterRoleBinding',
-    schema: clusterRoleBindingSchema,
+    schema: t.topLevel('ClusterRoleBinding', {
+      subjects: t.list(
+        t.object('Subject', { kind: t.textPointer, apiGroup: t.text, name: t.textPointer, namespace: t.text }),
+      ),
+      roleRef: t.object('RoleRef', { apiGroup: t.textPointer, kind: t.textPointer, name: t.textPointer }),
+    }),
     columns: [
       nameColumn,
       column('Role', (object) => `${stringAt(object, 'roleRef', 'kind')}/${stringAt(object, 'roleRef', 'name')}`),

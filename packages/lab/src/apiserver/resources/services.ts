@@ -1,9 +1,9 @@
 import { type Json, type JsonObject, listAt, numberAt, objectAt, stringAt } from '../json.ts';
 import { defineResource, type ResourceDefinition } from '../resource.ts';
-import { serviceSchema } from '../schema/network.ts';
 import { ageColumn, column, nameColumn, orNone, pairsText } from './common.ts';
 import { serviceClaims, setServiceDefaults, setServiceStatusDefaults } from './service-defaults.ts';
 import { validateService } from './service-validation.ts';
+import * as t from '../schema.ts';
 
 /** v1 Service. */
 export const services: ResourceDefinition = defineResource({
@@ -12,7 +12,55 @@ export const services: ResourceDefinition = defineResource({
   categories: ['all'],
   isNamespaced: true,
   subresources: ['status'],
-  schema: serviceSchema,
+  schema: t.topLevel('Service', {
+    spec: t.object('ServiceSpec', {
+      ports: t.listByKey(
+        'port',
+        t.object('ServicePort', {
+          name: t.text,
+          protocol: t.text,
+          appProtocol: t.textPointer,
+          port: t.intPointer,
+          targetPort: t.intOrString,
+          nodePort: t.int,
+        }),
+      ),
+      selector: t.textMap,
+      clusterIP: t.text,
+      clusterIPs: t.textList,
+      type: t.text,
+      externalIPs: t.textList,
+      sessionAffinity: t.text,
+      loadBalancerIP: t.text,
+      loadBalancerSourceRanges: t.textList,
+      externalName: t.text,
+      externalTrafficPolicy: t.text,
+      healthCheckNodePort: t.int,
+      publishNotReadyAddresses: t.flag,
+      sessionAffinityConfig: t.object('SessionAffinityConfig', {
+        clientIP: t.object('ClientIPConfig', { timeoutSeconds: t.intPointer }),
+      }),
+      ipFamilies: t.textList,
+      ipFamilyPolicy: t.textPointer,
+      allocateLoadBalancerNodePorts: t.flagPointer,
+      loadBalancerClass: t.textPointer,
+      internalTrafficPolicy: t.textPointer,
+      trafficDistribution: t.textPointer,
+    }),
+    status: t.object('ServiceStatus', {
+      loadBalancer: t.object('LoadBalancerStatus', {
+        ingress: t.list(
+          t.object('LoadBalancerIngress', {
+            ip: t.text,
+            hostname: t.text,
+            ipMode: t.textPointer,
+            ports: t.list(t.object('PortStatus', { port: t.intPointer, protocol: t.text, error: t.textPointer })),
+          }),
+        ),
+      }),
+      conditions: t.listByKey('type', t.metaCondition),
+    }),
+  }),
   nameRule: 'label',
   fieldSelectors: {
     'spec.clusterIP': (object) => stringAt(object, 'spec', 'clusterIP'),

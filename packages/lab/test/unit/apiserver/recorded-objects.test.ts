@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { resourceTable } from '../../../src/apiserver/resources/resource-table.ts';
-import { decode } from '../../../src/apiserver/schema/decode.ts';
+import { decode } from '../../../src/apiserver/schema.ts';
 import { fixture, startHarness, type Wire, withoutNulls } from './harness.ts';
 
 const objects: readonly { readonly title: string; readonly object: Wire }[] = fixture('objects.json').objects.map(

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { StatusError } from '../status-error.ts';
-import { apiRequest, createAccess, isGranted, type PolicyRule } from '../access.ts';
+import { StatusError } from './status-error.ts';
+import { apiRequest, createAccess, isGranted, type PolicyRule } from './access.ts';
 
 const urlOf = (target: string): URL => new URL(target, 'http://server');
 

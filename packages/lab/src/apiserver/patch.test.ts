@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import type { Json, JsonObject } from '../json.ts';
-import { serviceSchema } from '../schema/network.ts';
-import { deploymentSchema, podSchema } from '../schema/workloads.ts';
-import { StatusError } from '../status-error.ts';
-import { applyJsonPatch, applyMergePatch, applyStrategicMergePatch } from '../patch.ts';
+import type { Json, JsonObject } from './json.ts';
+import { deployments } from './resources/deployments.ts';
+import { pods } from './resources/pods.ts';
+import { services } from './resources/services.ts';
+import { StatusError } from './status-error.ts';
+import { applyJsonPatch, applyMergePatch, applyStrategicMergePatch } from './patch.ts';
 
 const ports = (...list: readonly Json[]): JsonObject => ({ spec: { ports: list } });
 const p80 = { port: 80, name: 'a', nodePort: 30080 };
@@ -70,7 +71,7 @@ describe('strategic merge patch', () => {
       { metadata: { finalizers: ['b', 'a'] } },
     ],
   ])('%s', (_what, document, patch, result) => {
-    expect(applyStrategicMergePatch(document, patch, serviceSchema)).toEqual(result);
+    expect(applyStrategicMergePatch(document, patch, services.schema)).toEqual(result);
   });
 
   test('containers merge by name, their env by name', () => {
@@ -84,7 +85,7 @@ describe('strategic merge patch', () => {
     const change = {
       spec: { template: { spec: { containers: [{ name: 'app', env: [{ name: 'B', value: '2' }] }] } } },
     };
-    const merged = applyStrategicMergePatch(before, change, deploymentSchema);
+    const merged = applyStrategicMergePatch(before, change, deployments.schema);
     expect(merged).toEqual({
       spec: {
         template: {
@@ -109,7 +110,7 @@ describe('strategic merge patch', () => {
   test('$retainKeys drops the other branch of a union', () => {
     const before = { spec: { strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1 } } } };
     const change = { spec: { strategy: { $retainKeys: ['type'], type: 'Recreate' } } };
-    expect(applyStrategicMergePatch(before, change, deploymentSchema)).toEqual({
+    expect(applyStrategicMergePatch(before, change, deployments.schema)).toEqual({
       spec: { strategy: { type: 'Recreate' } },
     });
   });
@@ -124,7 +125,7 @@ describe('strategic merge patch', () => {
       },
     };
     const change = { status: { conditions: [{ type: 'Ready', status: 'True' }] } };
-    expect(applyStrategicMergePatch(before, change, podSchema)).toEqual({
+    expect(applyStrategicMergePatch(before, change, pods.schema)).toEqual({
       status: {
         conditions: [
           { type: 'Ready', status: 'True' },
@@ -136,7 +137,7 @@ describe('strategic merge patch', () => {
 
   test('the document is not changed', () => {
     const before = ports(p80);
-    applyStrategicMergePatch(before, ports({ port: 80, name: 'x' }, p81), serviceSchema);
+    applyStrategicMergePatch(before, ports({ port: 80, name: 'x' }, p81), services.schema);
     expect(before).toEqual(ports(p80));
   });
 });

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { decode } from './decode.ts';
-import { endpointSliceSchema, serviceSchema } from './network.ts';
-import { podSchema } from './workloads.ts';
+import { decode } from './schema.ts';
+import { endpointSlices } from './resources/endpoint-slices.ts';
+import { pods } from './resources/pods.ts';
+import { services } from './resources/services.ts';
 
 describe('decoding', () => {
   test('drops nulls, empty lists, empty maps and zeros that count as absent', () => {
@@ -9,27 +10,27 @@ describe('decoding', () => {
       metadata: { name: 'a', labels: {}, creationTimestamp: null },
       spec: { clusterIP: '', ports: [], publishNotReadyAddresses: false },
     };
-    expect(decode(serviceSchema, body).value).toEqual({ metadata: { name: 'a' }, spec: {} });
+    expect(decode(services.schema, body).value).toEqual({ metadata: { name: 'a' }, spec: {} });
   });
 
   test('keeps zeros that say something', () => {
     const body = { metadata: { annotations: { a: '' } }, spec: { allocateLoadBalancerNodePorts: false } };
-    expect(decode(serviceSchema, body).value).toEqual(body);
+    expect(decode(services.schema, body).value).toEqual(body);
   });
 
   test('an EndpointSlice keeps explicit nulls for its lists', () => {
-    const { value } = decode(endpointSliceSchema, { metadata: {}, addressType: 'IPv4', endpoints: [] });
+    const { value } = decode(endpointSlices.schema, { metadata: {}, addressType: 'IPv4', endpoints: [] });
     expect(value).toEqual({ metadata: {}, addressType: 'IPv4', endpoints: null, ports: null });
   });
 
   test('names unknown fields with their place', () => {
     const body = { spec: { prots: 1, ports: [{ port: 1 }, { prot: 2, port: 3 }] }, extra: {} };
-    expect(decode(serviceSchema, body).unknownFields).toEqual(['spec.ports[1].prot', 'spec.prots', 'extra']);
+    expect(decode(services.schema, body).unknownFields).toEqual(['spec.ports[1].prot', 'spec.prots', 'extra']);
   });
 
   test('keeps unknown fields where the type is open', () => {
     const body = { spec: { containers: [{ name: 'c', stdin: true }], runtimeClassName: 'x' } };
-    expect(decode(podSchema, body)).toEqual({ value: body, unknownFields: [], typeError: undefined });
+    expect(decode(pods.schema, body)).toEqual({ value: body, unknownFields: [], typeError: undefined });
   });
 
   test.each([
@@ -50,6 +51,6 @@ describe('decoding', () => {
       'cannot unmarshal string into Go struct field ServiceSpec.spec.publishNotReadyAddresses of type bool',
     ],
   ])('%j has a wrong type', (body, message) => {
-    expect(decode(serviceSchema, body).typeError).toBe(`json: ${message}`);
+    expect(decode(services.schema, body).typeError).toBe(`json: ${message}`);
   });
 });
