@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { icmpErrorsHeldBack } from './icmp-limits.ts';
+import { icmpErrorsHeldBack } from './probe.ts';
 
 const snmp = `Ip: Forwarding DefaultTTL
 Ip: 1 64

@@ -1,9 +1,9 @@
 export type * from './lab.ts';
 export { clusterCidrs, nodeNetworks, perFamily, podCidrs, serviceCidrs } from './network-plan.ts';
-export { icmpCounterFiles, icmpErrorsHeldBack, liftIcmpLimits } from './icmp-limits.ts';
+
 export { createLab } from './namespace-lab.ts';
 export { destroyLab, type LabListing, listLabs } from './destroy-lab.ts';
-export { freshPort } from './probe.ts';
+export { freshPort, icmpCounterFiles, icmpErrorsHeldBack } from './probe.ts';
 export { createProber, type Prober } from './prober.ts';
 export type {
   AnswerWait,
@@ -56,7 +56,16 @@ export {
 export { type JoinedNetwork, type JoinedNetworkOptions, joinDockerNetwork } from './docker/join-network.ts';
 export { type KindCluster, type KindClusterOptions, startKindCluster } from './docker/kind-cluster.ts';
 export { runnerIn } from './run-program.ts';
-export { awaitEcho, connectWhile, createSite, type Site, sitePort, type Traffic, type TrafficOptions } from './site.ts';
+export {
+  awaitEcho,
+  connectWhile,
+  createSite,
+  liftIcmpLimits,
+  type Site,
+  sitePort,
+  type Traffic,
+  type TrafficOptions,
+} from './site.ts';
 export { probeSctp, type SctpRequest, startSctpServers } from './sctp.ts';
 export { findCgroup2Mount, findCgroupObstacle, tryKill } from './cgroup.ts';
 export { directWrites, type DirectName, type DirectObject, type DirectWrites } from './apiserver/direct-writes.ts';

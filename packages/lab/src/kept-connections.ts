@@ -1,83 +1,83 @@
-import { isIPv6, type Socket } from 'node:net';
 import { createSocket } from 'node:dgram';
-import { afterSilence, answered, connectTcp, failure, type Outcome } from './probe.ts';
-import type { ProbeExchange, ProbeRequest } from './probe-types.ts';
-
-/** A TCP connection to an echo server that stays open between exchanges. */
-export interface HeldConnection {
-  /** Sends a line and waits until it has come back. */
-  exchange(text: string, timeout: number): Promise<ProbeExchange>;
-  close(): void;
-}
-
-/** Result of opening a connection; `connection` is undefined without an answer. */
-export interface Opening {
-  readonly outcome: Outcome;
-  readonly connection: HeldConnection | undefined;
-}
+import { isIPv6, type Socket } from 'node:net';
+import { afterSilence, answered, awaitAnswer, connectTcp, failure, type Outcome } from './probe.ts';
+import type { CallHandlers, ProbeExchange, ProberCalls, ProbeRequest, ProbeResult } from './probe-types.ts';
 
 const defaultTimeout = 1500;
 
-/** Connects, waits for the echo object and keeps the connection. */
-export async function openConnection(request: ProbeRequest): Promise<Opening> {
-  const socket = connectTcp(request);
-  const lines = new LineReader(socket);
-  const first = await lines.next(request.timeout ?? defaultTimeout);
-  if (first.status === 'line') {
-    const connection: HeldConnection = {
-      exchange: (text, wait) => exchange(socket, lines, text, wait),
-      close: () => socket.destroy(),
-    };
-    return { outcome: answered(first.line), connection };
-  }
-  socket.destroy();
-  return { outcome: outcomeOf(first), connection: undefined };
+/** Handlers of the calls about connections and sockets that stay open. One counter numbers both. */
+export function connectionHandlers(): CallHandlers<Omit<ProberCalls, 'probe'>> {
+  const connections = new Map<number, LineReader>();
+  const sockets = new Map<number, AskingSocket>();
+  let opened = 0;
+  return {
+    await: ({ probe, until }) => awaitAnswer(probe, until),
+    open: async (request) => {
+      const start = performance.now();
+      const lines = new LineReader(connectTcp(request));
+      const first = await lines.next(request.timeout ?? defaultTimeout);
+      const outcome = first?.line === undefined ? (first?.end ?? { status: 'timeout' }) : answered(first.line);
+      const result = { ...outcome, took: performance.now() - start } as ProbeResult; // an outcome and its duration
+      if (first?.line === undefined) {
+        lines.socket.destroy();
+        return { result };
+      }
+      connections.set(++opened, lines);
+      return { result, connection: opened };
+    },
+    exchange: async ({ connection, text, timeout }) => {
+      const lines = connections.get(connection);
+      return { status: lines === undefined ? 'closed' : await exchange(lines, text, timeout) };
+    },
+    connect: async (request) => {
+      sockets.set(++opened, await openAskingSocket(request));
+      return { connection: opened };
+    },
+    ask: async ({ connection, timeout }) => {
+      const start = performance.now();
+      const outcome = (await sockets.get(connection)?.ask(timeout)) ?? { status: 'unreachable', code: 'EBADF' };
+      return { ...outcome, took: performance.now() - start } as ProbeResult; // an outcome and its duration
+    },
+    close: async ({ connection }) => {
+      connections.get(connection)?.socket.destroy();
+      sockets.get(connection)?.close();
+      connections.delete(connection);
+      sockets.delete(connection);
+      return {};
+    },
+  };
 }
 
-function outcomeOf(end: Exclude<Line, { status: 'line' }>): Outcome {
-  switch (end.status) {
-    case 'broken':
-      return failure(end.error);
-    case 'closed':
-      return { status: 'empty' };
-    case 'timeout':
-      return end;
-  }
-}
-
-async function exchange(socket: Socket, lines: LineReader, text: string, timeout: number): Promise<ProbeExchange> {
-  if (!socket.destroyed) socket.write(`${text}\n`);
+async function exchange(lines: LineReader, text: string, timeout: number): Promise<ProbeExchange['status']> {
+  if (!lines.socket.destroyed) lines.socket.write(`${text}\n`);
   const reply = await lines.next(timeout);
-  switch (reply.status) {
-    case 'line':
-      return { status: reply.line === text ? 'echoed' : 'garbled' };
-    case 'broken':
-      return { status: failure(reply.error).status === 'reset' ? 'reset' : 'closed' };
-    default:
-      return { status: reply.status };
-  }
+  if (reply === undefined) return 'timeout';
+  if (reply.line !== undefined) return reply.line === text ? 'echoed' : 'garbled';
+  return reply.end.status === 'reset' ? 'reset' : 'closed';
 }
 
-type Line =
-  | { readonly status: 'line'; readonly line: string }
-  | { readonly status: 'closed' }
-  | { readonly status: 'timeout' }
-  | { readonly status: 'broken'; readonly error: Error };
+type Line = { readonly line: string } | { readonly line?: undefined; readonly end: Outcome };
 
 /** Splits a socket's input into lines. The end and errors are results too; later reads return them again. */
 class LineReader {
+  readonly socket: Socket;
   #text = '';
-  #end: Line | undefined;
+  #end: Outcome | undefined;
   #wake: () => void = () => undefined;
 
   constructor(socket: Socket) {
+    this.socket = socket;
     socket.setEncoding('utf8');
-    socket.on('data', (chunk) => this.#add(String(chunk)));
-    socket.on('error', (error) => this.#finish({ status: 'broken', error }));
-    socket.on('close', () => this.#finish({ status: 'closed' }));
+    socket.on('data', (chunk) => {
+      this.#text += String(chunk);
+      this.#wake();
+    });
+    socket.on('error', (error) => this.#finish(failure(error)));
+    socket.on('close', () => this.#finish({ status: 'empty' }));
   }
 
-  async next(timeout: number): Promise<Line> {
+  /** Resolves with undefined after `timeout`. */
+  async next(timeout: number): Promise<Line | undefined> {
     let isSilent = false;
     const stopWaiting = afterSilence(timeout, () => {
       isSilent = true;
@@ -89,10 +89,10 @@ class LineReader {
         if (end >= 0) {
           const line = this.#text.slice(0, end);
           this.#text = this.#text.slice(end + 1);
-          return { status: 'line', line };
+          return { line };
         }
-        if (this.#end !== undefined) return this.#end;
-        if (isSilent) return { status: 'timeout' };
+        if (this.#end !== undefined) return { end: this.#end };
+        if (isSilent) return undefined;
         await new Promise<void>((resolve) => (this.#wake = resolve));
       }
     } finally {
@@ -100,19 +100,14 @@ class LineReader {
     }
   }
 
-  #add(chunk: string): void {
-    this.#text += chunk;
-    this.#wake();
-  }
-
-  #finish(end: Line): void {
+  #finish(end: Outcome): void {
     this.#end ??= end;
     this.#wake();
   }
 }
 
 /** A UDP socket that is connected once or never and sends repeated questions. */
-export interface AskingSocket {
+interface AskingSocket {
   /** Sends one datagram and returns the answer or the socket's error. */
   ask(timeout: number): Promise<Outcome>;
   close(): void;

@@ -1,3 +1,5 @@
+import type { TrafficCalls } from './traffic-pod.ts';
+
 /** One connection attempt. Plain data: it crosses a process boundary as JSON. */
 export interface ProbeRequest {
   /**
@@ -105,19 +107,33 @@ export interface EchoAnswer {
   readonly destinationPort: number;
 }
 
-/** From the owner to the probe agent. `connection` is the id of the call that opened it, a TCP connection or a UDP socket. */
-export type ProbeCall = { readonly id: number } & (
-  | { readonly kind: 'probe' | 'open' | 'connect'; readonly request: ProbeRequest }
-  | { readonly kind: 'await'; readonly request: ProbeRequest; readonly until: AnswerWait }
-  | { readonly kind: 'exchange'; readonly connection: number; readonly text: string; readonly timeout: number }
-  | { readonly kind: 'ask'; readonly connection: number; readonly timeout: number }
-  | { readonly kind: 'close'; readonly connection: number }
-);
+/** A handler for each of some calls. */
+export type CallHandlers<
+  Calls extends Readonly<Record<keyof Calls, { readonly argument: unknown; readonly result: unknown }>>,
+> = {
+  readonly [Name in keyof Calls]: (argument: Calls[Name]['argument']) => Promise<Calls[Name]['result']>;
+};
 
-/** From the probe agent to the owner, with the id of the call it answers. */
-export type ProbeReply = { readonly id: number } & (
-  | { readonly kind: 'ready' | 'connected' }
-  | { readonly kind: 'result'; readonly result: ProbeResult }
-  | { readonly kind: 'awaited'; readonly result: ProbeResult; readonly at: number }
-  | { readonly kind: 'exchange'; readonly exchange: ProbeExchange }
-);
+/** Calls of a probe agent over Node's IPC channel. */
+export interface ProberCalls extends Pick<TrafficCalls, 'await' | 'open' | 'exchange' | 'close'> {
+  readonly probe: { readonly argument: ProbeRequest; readonly result: ProbeResult };
+  /** Connects a UDP socket, which sends nothing yet. */
+  readonly connect: { readonly argument: ProbeRequest; readonly result: { readonly connection: number } };
+  readonly ask: {
+    readonly argument: { readonly connection: number; readonly timeout: number };
+    readonly result: ProbeResult;
+  };
+}
+
+/** From the owner to the probe agent. */
+export interface ProbeCall {
+  readonly id: number;
+  readonly name: keyof ProberCalls;
+  readonly argument: unknown;
+}
+
+/** From the probe agent to the owner, with the id of the call it answers; 0 when the agent is ready. */
+export interface ProbeReply {
+  readonly id: number;
+  readonly result?: unknown;
+}

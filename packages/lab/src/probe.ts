@@ -227,3 +227,18 @@ export function failure(error: Error): Outcome {
       return { status: 'unreachable', code };
   }
 }
+
+/** Files below `/proc/net` that count the ICMP errors suppressed in a network namespace, for IPv4 and IPv6. */
+export const icmpCounterFiles = ['/proc/net/snmp', '/proc/net/snmp6'] as const;
+
+/**
+ * Returns the number of ICMP errors suppressed by the rate limits of a network namespace, from the texts of `icmpCounterFiles`.
+ * Undefined before Linux 6.3, which does not count them.
+ */
+export function icmpErrorsHeldBack(text: string): number | undefined {
+  const [names = [], values = []] = [...text.matchAll(/^Icmp: (.*)$/gm)].map(([, words = '']) => words.split(' '));
+  const v4 = ['OutRateLimitGlobal', 'OutRateLimitHost'].map((name) => values[names.indexOf(name)]);
+  const v6 = /^Icmp6OutRateLimitHost\s+(\d+)/m.exec(text)?.[1];
+  const known = [...v4, v6].filter((value) => value !== undefined).map(Number);
+  return known.length === 0 ? undefined : known.reduce((sum, value) => sum + value, 0);
+}

@@ -7,6 +7,7 @@ import type {
   ProbeCall,
   ProbeConnection,
   ProbeReply,
+  ProberCalls,
   ProbeRequest,
   ProbeResult,
   ProbeSocket,
@@ -30,12 +31,14 @@ export interface Prober extends AsyncDisposable {
   connectUdp(request: ProbeRequest): Promise<ProbeSocket>;
 }
 
+const exchangeTimeout = 1500;
+
 /** Starts a prober in `host`'s namespace and waits until it is ready (about 0.1 s). It ends with the lab. */
 export async function createProber(host: LabHost, signal: AbortSignal): Promise<Prober> {
   const agent = host.spawn(process.execPath, nodeProgram('probe-agent'), { ipc: true, logName: 'prober' });
   const prober = new AgentProber(host, agent);
   try {
-    await prober.ready(signal);
+    await abortable(prober.ready, signal);
     return prober;
   } catch (error) {
     await prober[Symbol.asyncDispose]();
@@ -43,63 +46,59 @@ export async function createProber(host: LabHost, signal: AbortSignal): Promise<
   }
 }
 
-type CallBody = ProbeCall extends infer C ? (C extends unknown ? Omit<C, 'id'> : never) : never;
-
-const exchangeTimeout = 1500;
-
 class AgentProber implements Prober {
+  /** Resolves when the agent takes calls. */
+  readonly ready: Promise<unknown>;
   readonly #host: LabHost;
   readonly #agent: LabProcess;
   /** Calls without an answer yet. Number 0 is the agent's start. */
-  readonly #waiting = new Map<number, PromiseWithResolvers<ProbeReply>>();
-  readonly #ready: Promise<ProbeReply>;
+  readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>();
   #calls = 0;
   #isGone = false;
 
   constructor(host: LabHost, agent: LabProcess) {
     this.#host = host;
     this.#agent = agent;
-    this.#ready = this.#expect(0);
-    this.#ready.catch(() => undefined); // `ready` rejects for its caller
+    this.ready = this.#expect(0);
+    this.ready.catch(() => undefined); // it rejects for those who wait for it
     agent.child.on('message', (message) => {
-      const reply = message as ProbeReply;
-      this.#waiting.get(reply.id)?.resolve(reply);
-      this.#waiting.delete(reply.id);
+      const { id, result } = message as ProbeReply;
+      this.#waiting.get(id)?.resolve(result);
+      this.#waiting.delete(id);
     });
-    void agent.ended.then((status) => this.#fail(status));
-  }
-
-  async ready(signal: AbortSignal): Promise<void> {
-    await abortable(this.#ready, signal);
+    void agent.ended.then((status) => {
+      this.#isGone = true;
+      for (const { reject } of this.#waiting.values()) reject(this.#goneError(status));
+      this.#waiting.clear();
+    });
   }
 
   async probe(request: ProbeRequest): Promise<ProbeResult> {
     const fresh = request.protocol === 'udp' ? { sourcePort: freshPort(this.#host) } : {};
-    return resultOf(await this.#call({ kind: 'probe', request: { ...fresh, ...request } }).reply);
+    return this.#call('probe', { ...fresh, ...request });
   }
 
   async awaitAnswer(request: ProbeRequest, until: AnswerWait): Promise<AwaitedAnswer> {
-    const reply = await this.#call({ kind: 'await', request, until }).reply;
-    return { result: resultOf(reply), at: reply.kind === 'awaited' ? reply.at : Number.NaN };
+    return this.#call('await', { probe: request, until });
   }
 
   async open(request: ProbeRequest): ReturnType<Prober['open']> {
     if (request.protocol !== 'tcp') throw new UsageError('lab.prober', 'open takes TCP requests only');
-    const { id, reply } = this.#call({ kind: 'open', request });
-    const result = resultOf(await reply);
-    return { result, connection: result.status === 'answered' ? this.#connection(id) : undefined };
+    const { result, connection } = await this.#call('open', request);
+    if (connection === undefined) return { result, connection };
+    const kept: ProbeConnection = {
+      exchange: (text, timeout = exchangeTimeout) => this.#call('exchange', { connection, text, timeout }),
+      close: async () => void (await this.#call('close', { connection })),
+    };
+    return { result, connection: kept };
   }
 
   async connectUdp(request: ProbeRequest): Promise<ProbeSocket> {
     if (request.protocol !== 'udp') throw new UsageError('lab.prober', 'connectUdp takes UDP requests only');
-    const { id, reply } = this.#call({ kind: 'connect', request });
-    await reply;
+    const { connection } = await this.#call('connect', request);
     return {
-      ask: async (timeout = exchangeTimeout) =>
-        resultOf(await this.#call({ kind: 'ask', connection: id, timeout }).reply),
-      close: async () => {
-        await this.#call({ kind: 'close', connection: id }).reply;
-      },
+      ask: (timeout = exchangeTimeout) => this.#call('ask', { connection, timeout }),
+      close: async () => void (await this.#call('close', { connection })),
     };
   }
 
@@ -107,48 +106,25 @@ class AgentProber implements Prober {
     await this.#agent.stop(millis(0));
   }
 
-  #connection(connection: number): ProbeConnection {
-    return {
-      exchange: async (text, timeout = exchangeTimeout) => {
-        const reply = await this.#call({ kind: 'exchange', connection, text, timeout }).reply;
-        return reply.kind === 'exchange' ? reply.exchange : { status: 'closed' };
-      },
-      close: async () => {
-        await this.#call({ kind: 'close', connection }).reply;
-      },
-    };
-  }
-
-  #call(body: CallBody): { readonly id: number; readonly reply: Promise<ProbeReply> } {
+  async #call<Name extends keyof ProberCalls>(
+    name: Name,
+    argument: ProberCalls[Name]['argument'],
+  ): Promise<ProberCalls[Name]['result']> {
     if (this.#isGone) throw this.#goneError('earlier');
-    this.#calls += 1;
-    const id = this.#calls;
+    const id = ++this.#calls;
     const reply = this.#expect(id);
-    this.#agent.child.send({ id, ...body } satisfies ProbeCall);
-    return { id, reply };
+    this.#agent.child.send({ id, name, argument } satisfies ProbeCall);
+    return reply as Promise<ProberCalls[Name]['result']>; // the agent is of the same version
   }
 
-  #expect(id: number): Promise<ProbeReply> {
-    const waiting = Promise.withResolvers<ProbeReply>();
+  #expect(id: number): Promise<unknown> {
+    const waiting = Promise.withResolvers<unknown>();
     this.#waiting.set(id, waiting);
     return waiting.promise;
-  }
-
-  #fail(status: number | string): void {
-    this.#isGone = true;
-    const error = this.#goneError(status);
-    for (const waiting of this.#waiting.values()) waiting.reject(error);
-    this.#waiting.clear();
   }
 
   #goneError(status: number | string): HostError {
     const { logFile } = this.#agent;
     return new HostError('lab.prober', `the prober in ${this.#host.namespace} has ended (${status}); see ${logFile}`);
   }
-}
-
-function resultOf(reply: ProbeReply): ProbeResult {
-  return reply.kind === 'result' || reply.kind === 'awaited'
-    ? reply.result
-    : { status: 'unreachable', code: 'EPROTO', took: 0 };
 }

@@ -1,7 +1,6 @@
-import { ipFamilies, millis, systemClock } from '@switchyard/core';
+import { HostError, ipFamilies, millis, systemClock } from '@switchyard/core';
 import { createLab } from './namespace-lab.ts';
 import { startEchoServer } from './echo-server.ts';
-import { liftIcmpLimits } from './icmp-limits.ts';
 import type { Lab, LabHost, LabNode, LabPod } from './lab.ts';
 import type { ProbeRequest, ProbeResult } from './probe-types.ts';
 import { createProber, type Prober } from './prober.ts';
@@ -91,4 +90,15 @@ export async function connectWhile(
   await work(() => count).finally(() => done.abort());
   await connecting;
   return { count, failed };
+}
+
+/** Removes a host's rate limits of ICMP errors, because dataplane tests expect every reject. Throws `HostError`. */
+export async function liftIcmpLimits(node: LabHost): Promise<void> {
+  const settings = ['ipv4/icmp_ratelimit', 'ipv6/icmp/ratelimit'].map((name) => `echo 0 > /proc/sys/net/${name}`);
+  const most = ['icmp_msgs_per_sec', 'icmp_msgs_burst'].map(
+    (name) => `f=/proc/sys/net/ipv4/${name}; if [ -w $f ]; then echo 1000000 > $f; fi`,
+  );
+  const { exitCode, stderr } = await node.run('sh', ['-ec', [...settings, ...most].join('\n')]);
+  if (exitCode !== 0)
+    throw new HostError('lab.icmp', `cannot lift the limits on ICMP errors of ${node.name}: ${stderr}`);
 }

@@ -1,26 +1,19 @@
 import { readFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { type EchoIdentity, serveHttp, serveTcp, serveUdp } from './echo-server.ts';
-import { awaitAnswer, portSequence, probe } from './probe.ts';
-import { type HeldConnection, openConnection } from './kept-connections.ts';
-import { icmpCounterFiles, icmpErrorsHeldBack } from './icmp-limits.ts';
+import { connectionHandlers } from './kept-connections.ts';
+import { icmpCounterFiles, icmpErrorsHeldBack, portSequence, probe } from './probe.ts';
 import { type LoadLoop, LoadResults, startLoadLoop } from './load-loop.ts';
-import type { ProbeResult } from './probe-types.ts';
-import type { TrafficCall, TrafficCalls, TrafficProbe } from './traffic-pod.ts';
-
-/** Handler per call. */
-export type TrafficHandlers = {
-  readonly [K in TrafficCall]: (argument: TrafficCalls[K]['argument']) => Promise<TrafficCalls[K]['result']>;
-};
+import type { CallHandlers, ProbeResult } from './probe-types.ts';
+import type { TrafficCalls, TrafficProbe } from './traffic-pod.ts';
 
 /** Attempts to find a port that no other program on the host's network uses. */
 const portAttempts = 20;
 
 /** The handlers of one pod, with its echo servers, connections and loads. */
-export function createTrafficHandlers(identity: EchoIdentity): TrafficHandlers {
+export function createTrafficHandlers(identity: EchoIdentity): CallHandlers<TrafficCalls> {
   const freshPort = portSequence();
-  const connections = new Map<number, HeldConnection>();
-  let opened = 0;
+  const kept = connectionHandlers();
   return {
     hello: async () => ({ pod: identity.pod }),
     addresses: async () => ({
@@ -39,23 +32,10 @@ export function createTrafficHandlers(identity: EchoIdentity): TrafficHandlers {
       for (const asked of probes) results.push(await one(asked));
       return { results };
     },
-    await: async ({ probe: asked, until }) => awaitAnswer(asked, until),
-    open: async (asked) => {
-      const start = performance.now();
-      const { outcome, connection } = await openConnection(asked);
-      const result = { ...outcome, took: performance.now() - start } as ProbeResult; // an outcome and its duration
-      if (connection === undefined) return { result };
-      opened += 1;
-      connections.set(opened, connection);
-      return { result, connection: opened };
-    },
-    exchange: async ({ connection, text, timeout }) =>
-      (await connections.get(connection)?.exchange(text, timeout)) ?? { status: 'closed' },
-    close: async ({ connection }) => {
-      connections.get(connection)?.close();
-      connections.delete(connection);
-      return {};
-    },
+    await: kept.await,
+    open: kept.open,
+    exchange: kept.exchange,
+    close: kept.close,
     ...createLoads(),
   };
 }
@@ -68,7 +48,7 @@ async function fromFreePort(asked: TrafficProbe, freshPort: () => number): Promi
   }
 }
 
-function createListening(identity: EchoIdentity): TrafficHandlers['listen'] {
+function createListening(identity: EchoIdentity): CallHandlers<TrafficCalls>['listen'] {
   const servers = { http: serveHttp, tcp: serveTcp, udp: serveUdp } as const;
   const open = new Map<string, Promise<void>>();
   return async (ports) => {
@@ -92,7 +72,7 @@ function createListening(identity: EchoIdentity): TrafficHandlers['listen'] {
 
 const longestWait = 1000;
 
-function createLoads(): Pick<TrafficHandlers, 'load' | 'loaded' | 'unload'> {
+function createLoads(): CallHandlers<Pick<TrafficCalls, 'load' | 'loaded' | 'unload'>> {
   const loads = new Map<number, { readonly loop: LoadLoop; readonly results: LoadResults }>();
   return {
     load: async (options) => {
