@@ -1,7 +1,7 @@
 import { tryParseCidr } from '@switchyard/core';
 import { type JsonObject, listAt, numberAt, objectAt, stringAt, valueAt } from '../json.ts';
 import { defineResource, type ResourceDefinition } from '../resource.ts';
-import { ageColumn, column, conditionOf, nameColumn, orNone } from './common.ts';
+import { ageColumn, column, conditionOf, nameColumn, orNone, textSelectors } from './common.ts';
 import { type FieldError, invalidField, requiredField } from '../status-error.ts';
 import * as t from '../schema.ts';
 
@@ -16,7 +16,7 @@ export const namespaces: ResourceDefinition = defineResource({
     status: t.object('NamespaceStatus', { phase: t.text, conditions: t.listByKey('type', t.condition) }),
   }),
   nameRule: 'label',
-  fieldSelectors: { 'status.phase': (object) => stringAt(object, 'status', 'phase') },
+  fieldSelectors: textSelectors('status.phase'),
   setDefaults: setNamespaceDefaults,
   initialStatus: () => ({ phase: 'Active' }),
   bookmarkShell: { spec: {}, status: {} },

@@ -1,7 +1,7 @@
 import { type FieldError, invalidField, requiredField } from '../status-error.ts';
 import { type JsonObject, numberAt, stringAt } from '../json.ts';
 import { defineResource, type ResourceDefinition } from '../resource.ts';
-import { column, nameColumn, since } from './common.ts';
+import { column, nameColumn, since, textSelectors } from './common.ts';
 import * as t from '../schema.ts';
 
 const eventSource = t.object('EventSource', { component: t.text, host: t.text });
@@ -33,16 +33,7 @@ export const events: ResourceDefinition = defineResource({
   }),
   nameRule: 'any',
   validate: validateEvent,
-  fieldSelectors: {
-    ...Object.fromEntries(
-      involved.map((field) => [
-        `involvedObject.${field}`,
-        (object: JsonObject) => stringAt(object, 'involvedObject', field),
-      ]),
-    ),
-    reason: (object) => stringAt(object, 'reason'),
-    type: (object) => stringAt(object, 'type'),
-  },
+  fieldSelectors: textSelectors(...involved.map((field) => `involvedObject.${field}`), 'reason', 'type'),
   columns: [
     column('Last Seen', (object, now) => since(lastSeen(object), now)),
     column('Type', (object) => stringAt(object, 'type')),
@@ -94,11 +85,7 @@ export const newEvents: ResourceDefinition = defineResource({
   nameRule: 'any',
   view: { of: events, toBase: (object) => renamed(object, oldNames), fromBase: (object) => renamed(object, newNames) },
   validate: validateNewEvent,
-  fieldSelectors: {
-    reason: (object) => stringAt(object, 'reason'),
-    'regarding.name': (object) => stringAt(object, 'regarding', 'name'),
-    type: (object) => stringAt(object, 'type'),
-  },
+  fieldSelectors: textSelectors('reason', 'regarding.name', 'type'),
   columns: [
     column('Last Seen', (object, now) => since(lastSeen(object), now)),
     column('Type', (object) => stringAt(object, 'type')),

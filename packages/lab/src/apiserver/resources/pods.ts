@@ -13,7 +13,7 @@ import {
   valueAt,
 } from '../json.ts';
 import { defineResource, type ResourceContext, type ResourceDefinition } from '../resource.ts';
-import { ageColumn, column, conditionOf, nameColumn, orNone } from './common.ts';
+import { ageColumn, column, conditionOf, nameColumn, orNone, textSelectors } from './common.ts';
 import * as t from '../schema.ts';
 
 const probe = t.object('Probe', {
@@ -216,14 +216,9 @@ export const pods: ResourceDefinition = defineResource({
     }),
   }),
   fieldSelectors: {
-    'spec.nodeName': (object) => stringAt(object, 'spec', 'nodeName'),
-    'spec.restartPolicy': (object) => stringAt(object, 'spec', 'restartPolicy'),
-    'spec.schedulerName': (object) => stringAt(object, 'spec', 'schedulerName'),
-    'spec.serviceAccountName': (object) => stringAt(object, 'spec', 'serviceAccountName'),
+    ...textSelectors('spec.nodeName', 'spec.restartPolicy', 'spec.schedulerName', 'spec.serviceAccountName'),
+    ...textSelectors('status.phase', 'status.podIP', 'status.nominatedNodeName'),
     'spec.hostNetwork': (object) => String(valueAt(object, 'spec', 'hostNetwork') === true),
-    'status.phase': (object) => stringAt(object, 'status', 'phase'),
-    'status.podIP': (object) => stringAt(object, 'status', 'podIP'),
-    'status.nominatedNodeName': (object) => stringAt(object, 'status', 'nominatedNodeName'),
   },
   setDefaults,
   validate,

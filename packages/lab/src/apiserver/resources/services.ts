@@ -1,6 +1,6 @@
 import { type Json, type JsonObject, listAt, numberAt, objectAt, stringAt } from '../json.ts';
 import { defineResource, type ResourceDefinition } from '../resource.ts';
-import { ageColumn, column, nameColumn, orNone, pairsText } from './common.ts';
+import { ageColumn, column, nameColumn, orNone, pairsText, textSelectors } from './common.ts';
 import { serviceClaims, setServiceDefaults, setServiceStatusDefaults } from './service-defaults.ts';
 import { validateService } from './service-validation.ts';
 import * as t from '../schema.ts';
@@ -62,10 +62,7 @@ export const services: ResourceDefinition = defineResource({
     }),
   }),
   nameRule: 'label',
-  fieldSelectors: {
-    'spec.clusterIP': (object) => stringAt(object, 'spec', 'clusterIP'),
-    'spec.type': (object) => stringAt(object, 'spec', 'type'),
-  },
+  fieldSelectors: textSelectors('spec.clusterIP', 'spec.type'),
   setDefaults: setServiceDefaults,
   setStatusDefaults: setServiceStatusDefaults,
   validate: validateService,
