@@ -24,7 +24,14 @@ export * from './workloads/zeroapp.ts';
 export type { WorkloadEvent } from './workloads/workload-event.ts';
 export * from './apiserver/server.ts';
 export type { Fault, FaultOptions, Faults } from './apiserver/http/faults.ts';
-export * from './apiserver/namespace-sockets.ts';
+export {
+  type Connect,
+  type ConnectTarget,
+  connectorIn,
+  listenInNamespace,
+  type NamespaceAddress,
+  type NamespaceConnector,
+} from './apiserver/namespace-sockets.ts';
 export {
   type ClusterOptions,
   createApiClient,
@@ -44,7 +51,16 @@ export {
   waitForAgents,
 } from './agent-program.ts';
 export type { ClusterRecord } from './lab-record.ts';
-export * from './apiserver/access.ts';
+export {
+  type Access,
+  type ApiRequest,
+  type ApiUser,
+  type AuditEntry,
+  isGranted,
+  type OtherRequest,
+  type PolicyRule,
+  type ResourceRequest,
+} from './apiserver/access.ts';
 export {
   type DockerEngine,
   type DockerEngineOptions,

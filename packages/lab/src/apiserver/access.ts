@@ -72,25 +72,49 @@ const verbByMethod: Readonly<Record<string, string>> = {
   DELETE: 'delete',
 };
 
-/** Reads method and URL as kube-apiserver does, whether or not such a resource is served. */
-export function apiRequest(method: string, url: URL): ApiRequest {
-  const segments = url.pathname.split('/').slice(1).map(decodeURIComponent);
+/** Parts of the path of objects. */
+interface ResourcePath {
+  readonly group: string;
+  readonly version: string | undefined;
+  /** '' for cluster-scoped kinds and for all namespaces. */
+  readonly namespace: string;
+  readonly isInNamespace: boolean;
+  readonly plural: string;
+  /** Undefined for a collection. */
+  readonly name: string | undefined;
+  readonly subresource: string | undefined;
+  /** Segments after the subresource. */
+  readonly excess: readonly string[];
+  /** The older form `/api/v1/watch/…`. */
+  readonly isWatchPath: boolean;
+}
+
+/** Reads `/api/v1/…` and `/apis/GROUP/VERSION/…`; undefined for other paths. */
+export function resourcePath(path: string): ResourcePath | undefined {
+  const segments = path.split('/').slice(1).map(decodeURIComponent);
   const isCore = segments[0] === 'api';
   const rest = segments.slice(isCore ? 2 : 3);
-  if ((!isCore && segments[0] !== 'apis') || rest.length === 0) {
-    return { kind: 'other', verb: method.toLowerCase(), path: url.pathname };
-  }
+  if ((!isCore && segments[0] !== 'apis') || rest.length === 0) return undefined;
   const isWatchPath = rest[0] === 'watch';
   if (isWatchPath) rest.shift();
   const isInNamespace = rest[0] === 'namespaces' && rest.length >= 3 && !['status', 'finalize'].includes(rest[2] ?? '');
   const namespace = isInNamespace ? (rest[1] ?? '') : '';
+  const [plural = '', name, subresource, ...excess] = isInNamespace ? rest.slice(2) : rest;
+  const [group, version] = isCore ? ['', segments[1]] : [segments[1] ?? '', segments[2]];
+  return { group, version, namespace, isInNamespace, plural, name, subresource, excess, isWatchPath };
+}
+
+/** Reads method and URL as kube-apiserver does, whether or not such a resource is served. */
+export function apiRequest(method: string, url: URL): ApiRequest {
+  const path = resourcePath(url.pathname);
+  if (path === undefined) return { kind: 'other', verb: method.toLowerCase(), path: url.pathname };
   // Access rules ignore the rest of the path after a subresource, for example after pods/proxy.
-  const [plural = '', name = '', subresource] = isInNamespace ? rest.slice(2) : rest;
-  const isWatch = isWatchPath || ['1', 'true'].includes(url.searchParams.get('watch') ?? '');
+  const { group, namespace, plural, name = '', subresource } = path;
+  const isWatch = path.isWatchPath || ['1', 'true'].includes(url.searchParams.get('watch') ?? '');
   return {
     kind: 'resource',
     verb: verbOf(method, { isCollection: name === '', isWatch }),
-    group: isCore ? '' : (segments[1] ?? ''),
+    group,
     resource: subresource === undefined ? plural : `${plural}/${subresource}`,
     namespace,
     name: name || namedBySelector(url),

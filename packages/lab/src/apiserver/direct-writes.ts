@@ -1,3 +1,5 @@
+import { systemClock } from '@switchyard/core';
+import { apiTime } from '../workloads/facts.ts';
 import {
   isJsonList,
   isJsonObject,
@@ -45,7 +47,7 @@ const deletion = { gracePeriodSeconds: 0 } as const;
 /** Direct writes to a server. */
 export function directWrites(server: ApiServer): DirectWrites {
   return {
-    put: (object) => new Writer(server, object as unknown as JsonObject).put(),
+    put: (object) => put(server, object as unknown as JsonObject),
     remove: ({ kind, namespace, name }) => {
       const resource = resourceOf(kind);
       if (server.store.get(resource, namespace, name) === undefined) return;
@@ -60,85 +62,52 @@ function resourceOf(kind: string): ResourceDefinition {
   return found;
 }
 
-/** One write of one object. */
-class Writer {
-  readonly #server: ApiServer;
-  readonly #wanted: JsonObject;
-  readonly #resource: ResourceDefinition;
-  readonly #namespace: string;
-  readonly #name: string;
-
-  constructor(server: ApiServer, wanted: JsonObject) {
-    this.#server = server;
-    this.#wanted = wanted;
-    this.#resource = resourceOf(stringAt(wanted, 'kind'));
-    this.#namespace = this.#resource.isNamespaced ? stringAt(wanted, 'metadata', 'namespace') || 'default' : '';
-    this.#name = stringAt(wanted, 'metadata', 'name');
+function put({ store, registry }: ApiServer, wanted: JsonObject): string | undefined {
+  const resource = resourceOf(stringAt(wanted, 'kind'));
+  const namespace = resource.isNamespaced ? stringAt(wanted, 'metadata', 'namespace') || 'default' : '';
+  const name = { namespace, name: stringAt(wanted, 'metadata', 'name') };
+  const stored = (): JsonObject | undefined => store.get(resource, namespace, name.name)?.value;
+  const home = resourceOf('Namespace');
+  if (namespace !== '' && store.get(home, '', namespace) === undefined) {
+    registry.create(home, '', { metadata: { name: namespace } });
   }
-
-  put(): string | undefined {
-    if (this.#namespace !== '') this.#makeNamespace();
-    const refusal = this.#write();
-    if (refusal === undefined) this.#writeStatus();
-    const stored = this.#stored;
-    if (stored !== undefined && holds(stored, without(this.#wanted, 'metadata', 'kind', 'apiVersion'))) return refusal;
-    this.#force(stored);
-    return refusal ?? 'the API server drops some fields';
-  }
-
-  get #stored(): JsonObject | undefined {
-    return this.#server.store.get(this.#resource, this.#namespace, this.#name)?.value;
-  }
-
-  #makeNamespace(): void {
-    const resource = resourceOf('Namespace');
-    if (this.#server.store.get(resource, '', this.#namespace) !== undefined) return;
-    this.#server.registry.create(resource, '', { metadata: { name: this.#namespace } });
-  }
-
-  /** Returns the server's refusal; undefined if it accepted the object. */
-  #write(): string | undefined {
-    const { registry } = this.#server;
-    if (this.#stored !== undefined) {
-      const change = { part: 'main', apply: (current: JsonObject) => this.#over(current) } as const;
-      const refusal = refusalOf(() => registry.update(this.#resource, this.#fullName, change));
+  const write = (): string | undefined => {
+    if (stored() !== undefined) {
+      const apply = (current: JsonObject): JsonObject => replacement(current, wanted);
+      const refusal = refusalOf(() => registry.update(resource, name, { part: 'main', apply }));
       if (refusal === undefined) return undefined;
-      registry.delete(this.#resource, this.#fullName, deletion);
+      registry.delete(resource, name, deletion);
     }
-    return refusalOf(() => registry.create(this.#resource, this.#namespace, this.#wanted));
+    return refusalOf(() => registry.create(resource, namespace, wanted));
+  };
+  const refusal = write();
+  const { status } = wanted;
+  if (refusal === undefined && isJsonObject(status) && resource.subresources.includes('status')) {
+    registry.update(resource, name, { part: 'status', apply: (current) => ({ ...current, status }) });
   }
+  const now = stored();
+  if (now !== undefined && holds(now, without(wanted, 'metadata', 'kind', 'apiVersion'))) return refusal;
+  store.put(resource, forced(now, wanted, `forced-${namespace}-${name.name}`));
+  return refusal ?? 'the API server drops some fields';
+}
 
-  get #fullName(): { readonly namespace: string; readonly name: string } {
-    return { namespace: this.#namespace, name: this.#name };
-  }
+/** Returns the wanted object with the server's uid and version. */
+function replacement(current: JsonObject, wanted: JsonObject): JsonObject {
+  const uid = stringAt(current, 'metadata', 'uid');
+  const resourceVersion = stringAt(current, 'metadata', 'resourceVersion');
+  return { ...wanted, metadata: { ...objectAt(wanted, 'metadata'), uid, resourceVersion } };
+}
 
-  /** Returns the replacement: the wanted object with the server's uid and version. */
-  #over(current: JsonObject): JsonObject {
-    const metadata = withFields(objectAt(this.#wanted, 'metadata'), {
-      uid: stringAt(current, 'metadata', 'uid'),
-      resourceVersion: stringAt(current, 'metadata', 'resourceVersion'),
-    });
-    return { ...this.#wanted, metadata };
-  }
-
-  #writeStatus(): void {
-    const { status } = this.#wanted;
-    if (!isJsonObject(status) || !this.#resource.subresources.includes('status')) return;
-    const change = { part: 'status', apply: (current: JsonObject) => ({ ...current, status }) } as const;
-    this.#server.registry.update(this.#resource, this.#fullName, change);
-  }
-
-  #force(stored: JsonObject | undefined): void {
-    const spec = { ...objectAt(stored, 'spec'), ...objectAt(this.#wanted, 'spec') };
-    const metadata = {
-      uid: `forced-${this.#namespace}-${this.#name}`,
-      creationTimestamp: `${new Date().toISOString().slice(0, 19)}Z`,
-      ...objectAt(this.#wanted, 'metadata'),
-      ...(stored === undefined ? {} : objectAt(stored, 'metadata')),
-    };
-    const hasSpec = Object.keys(spec).length > 0;
-    this.#server.store.put(this.#resource, { ...stored, ...this.#wanted, ...(hasSpec ? { spec } : {}), metadata });
-  }
+/** Returns the wanted object with what the server has added to the stored one. */
+function forced(stored: JsonObject | undefined, wanted: JsonObject, uid: string): JsonObject {
+  const spec = { ...objectAt(stored, 'spec'), ...objectAt(wanted, 'spec') };
+  const metadata = {
+    uid,
+    creationTimestamp: apiTime(systemClock.now()),
+    ...objectAt(wanted, 'metadata'),
+    ...objectAt(stored, 'metadata'),
+  };
+  return { ...stored, ...wanted, ...(Object.keys(spec).length > 0 ? { spec } : {}), metadata };
 }
 
 function refusalOf(write: () => unknown): string | undefined {

@@ -21,6 +21,7 @@ import type { WatchSession } from './http/watch.ts';
 import { Lifecycle } from './registry/lifecycle.ts';
 import { createRegistry, type Registry } from './registry/registry.ts';
 import type { ResourceDefinition } from './resource.ts';
+import { apiTime } from '../workloads/facts.ts';
 import { addOnResources, resourceTable } from './resources/resource-table.ts';
 import { betaEndpointSlices } from './resources/endpoint-slices.ts';
 import { daemonSets } from './resources/deployments.ts';
@@ -195,26 +196,21 @@ function servedKinds({ hasAddOnKinds, hasDaemonSets }: ApiServerOptions): readon
   return hasDaemonSets === true ? [...resourceTable, daemonSets] : resourceTable;
 }
 
-/** Creates the initial objects of a cluster: four namespaces and the default ServiceCIDR. */
-export function createInitialObjects(registry: Registry, cidrs: readonly Cidr[]): void {
+/** Creates four namespaces and the default ServiceCIDR. */
+function createInitialObjects(registry: Registry, cidrs: readonly Cidr[]): void {
   const options = { fieldValidation: 'Strict' } as const;
   for (const name of ['default', 'kube-node-lease', 'kube-public', 'kube-system']) {
     registry.create(namespaces, '', { metadata: { name } }, options);
   }
-  const lastTransitionTime = `${new Date().toISOString().slice(0, 19)}Z`;
-  const ready = {
-    type: 'Ready',
-    status: 'True',
-    lastTransitionTime,
-    reason: '',
-    message: 'Kubernetes default Service CIDR is ready',
-  };
+  const lastTransitionTime = apiTime(systemClock.now());
+  const message = 'Kubernetes default Service CIDR is ready';
+  const ready = { type: 'Ready', status: 'True', lastTransitionTime, reason: '', message };
   const body = { metadata: { name: 'kubernetes' }, spec: { cidrs }, status: { conditions: [ready] } };
   registry.create(serviceCidrs, '', body, options);
 }
 
 /** A kubeconfig for one server, as JSON, which is YAML too. The token is accepted but not required. */
-export function kubeconfigFor(url: string, token: string): string {
+function kubeconfigFor(url: string, token: string): string {
   const name = 'switchyard-lab';
   const config = {
     apiVersion: 'v1',

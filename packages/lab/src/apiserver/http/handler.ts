@@ -4,7 +4,7 @@ import { methodNotAllowed, noSuchResource, notFound } from '../status-error.ts';
 import { type Answer, answerForError, jsonAnswer, negotiate, readBody, sendAnswer, textAnswer } from './messages.ts';
 import { type Fault, type FaultList, slowDown } from './faults.ts';
 import { listObjects, parseListOptions } from './list.ts';
-import { parseProxyPath, proxyToPod } from './pod-proxy.ts';
+import { parseProxyPath, type ProxyExchange, proxyToPod } from './pod-proxy.ts';
 import { renderObject, type RenderOptions } from './representation.ts';
 import {
   handleBinding,
@@ -19,7 +19,7 @@ import {
 } from './write.ts';
 import { WatchSession } from './watch.ts';
 import type { ResourceDefinition } from '../resource.ts';
-import type { AccessCheck } from '../access.ts';
+import { type AccessCheck, resourcePath } from '../access.ts';
 import type { Connect } from '../namespace-sockets.ts';
 import type { Registry } from '../registry/registry.ts';
 import type { Store } from '../store.ts';
@@ -32,35 +32,29 @@ export async function handleRequest(
   response: ServerResponse,
 ): Promise<void> {
   const aborted = new AbortController();
+  const { signal } = aborted;
   response.once('close', () => aborted.abort(new Error('the client has disconnected')));
   try {
-    const url = new URL(request.url ?? '/', 'http://server');
+    const { method = 'GET', url: target = '/', headers } = request;
+    const url = new URL(target, 'http://server');
+    const exchange: ProxyExchange = { url, request, response, signal };
     const isWatch = ['1', 'true'].includes(url.searchParams.get('watch') ?? '') || url.pathname.includes('/watch/');
-    const { method = 'GET', url: target = '', headers } = request;
     const fault = context.faults.take({ method, target, isWatch, authorization: headers.authorization ?? '' });
-    if (fault !== undefined && !(await passes(fault, context, { request, response, signal: aborted.signal }))) return;
-    context.access.check(request.method ?? 'GET', url, request.headers.authorization);
+    if (fault !== undefined && !(await passes(fault, context, exchange))) return;
+    context.access.check(method, url, headers.authorization);
     const proxied = parseProxyPath(url.pathname);
-    if (proxied !== undefined) {
-      return await proxyToPod(context, proxied, { url, request, response, signal: aborted.signal });
-    }
-    const answer = await answerRequest(context, { url, request, response, signal: aborted.signal });
+    if (proxied !== undefined) return await proxyToPod(context, proxied, exchange);
+    const answer = await answerRequest(context, exchange);
     if (answer !== undefined) sendAnswer(request, response, answer);
   } catch (error) {
-    if (aborted.signal.aborted) return;
+    if (signal.aborted) return;
     if (response.headersSent) response.destroy();
     else sendAnswer(request, response, answerForError(error));
   }
 }
 
-interface Exchange {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-  readonly signal: AbortSignal;
-}
-
 /** Applies a fault; true if the request is then served normally. */
-async function passes(fault: Fault, context: ServerContext, exchange: Exchange): Promise<boolean> {
+async function passes(fault: Fault, context: ServerContext, exchange: ProxyExchange): Promise<boolean> {
   const { request, response, signal } = exchange;
   switch (fault.kind) {
     case 'delay':
@@ -84,10 +78,7 @@ async function passes(fault: Fault, context: ServerContext, exchange: Exchange):
 }
 
 /** The answer; undefined when the response is a stream that is already under way. */
-async function answerRequest(
-  context: ServerContext,
-  exchange: Exchange & { readonly url: URL },
-): Promise<Answer | undefined> {
+async function answerRequest(context: ServerContext, exchange: ProxyExchange): Promise<Answer | undefined> {
   const { url, request, response } = exchange;
   const path = url.pathname;
   const document = context.documents.answer(path, request);
@@ -114,7 +105,7 @@ async function answerRequest(
     case 'PUT':
     case 'PATCH':
     case 'DELETE':
-      return writeAnswer(context, info, { url, request, render });
+      return writeAnswer(context, info, exchange, render);
     default:
       throw methodNotAllowed();
   }
@@ -140,9 +131,9 @@ function getAnswer(context: ServerContext, info: RequestInfo, render: RenderOpti
 async function writeAnswer(
   context: ServerContext,
   info: RequestInfo,
-  exchange: { readonly url: URL; readonly request: IncomingMessage; readonly render: RenderOptions },
+  { url, request }: ProxyExchange,
+  render: RenderOptions,
 ): Promise<Answer> {
-  const { url, request, render } = exchange;
   const { method } = request;
   const { registry } = context;
   const write: WriteRequest = { info, query: url.searchParams, body: await readBody(request), render };
@@ -174,26 +165,16 @@ export interface RequestInfo {
   readonly isWatchPath: boolean;
 }
 
-const namespaceSubresources = new Set(['status', 'finalize']);
-
 /**
- * Reads `/api/v1/…` and `/apis/GROUP/VERSION/…`. Undefined when no such group and version is served, or the
- * path is not of this form; rejects with a 404 Status when the group has no such resource.
+ * Returns undefined when no such group and version is served, or the path is not of a resource; rejects with a 404
+ * Status when the group has no such resource.
  */
 function parseResourcePath(path: string, resources: readonly ResourceDefinition[]): RequestInfo | undefined {
-  const segments = path.split('/').slice(1).map(decodeURIComponent);
-  const isCore = segments[0] === 'api';
-  if (!isCore && segments[0] !== 'apis') return undefined;
-  const group = isCore ? '' : (segments[1] ?? '');
-  const version = segments[isCore ? 1 : 2];
-  const rest = segments.slice(isCore ? 2 : 3);
+  const parts = resourcePath(path);
+  if (parts === undefined) return undefined;
+  const { group, version, namespace, isInNamespace, plural, name, subresource, excess, isWatchPath } = parts;
   const served = resources.filter((resource) => resource.group === group && resource.version === version);
-  if (served.length === 0 || rest.length === 0) return undefined;
-  const isWatchPath = rest[0] === 'watch';
-  if (isWatchPath) rest.shift();
-  const isInNamespace = rest[0] === 'namespaces' && rest.length >= 3 && !namespaceSubresources.has(rest[2] ?? '');
-  const namespace = isInNamespace ? (rest[1] ?? '') : '';
-  const [plural, name, subresource, ...excess] = isInNamespace ? rest.slice(2) : rest;
+  if (served.length === 0) return undefined;
   const resource = served.find((candidate) => candidate.plural === plural);
   if (resource === undefined || excess.length > 0 || resource.isNamespaced !== isInNamespace) {
     // A namespaced collection may be read over all namespaces.

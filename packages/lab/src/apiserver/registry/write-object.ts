@@ -1,3 +1,5 @@
+import { millis } from '@switchyard/core';
+import { apiTime } from '../../workloads/facts.ts';
 import { randomUUID } from 'node:crypto';
 import { nameSuffix } from '../../workloads/owned-pods.ts';
 import {
@@ -256,7 +258,7 @@ function resourceContext(context: RegistryContext): ResourceContext {
 
 /** Returns the current time in the form of the API: RFC 3339 in whole seconds. */
 export function timestamp(context: RegistryContext, secondsLater = 0): string {
-  return `${new Date(context.clock.now() + secondsLater * 1000).toISOString().slice(0, 19)}Z`;
+  return apiTime(millis(context.clock.now() + secondsLater * 1000));
 }
 
 const label = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
