@@ -11,9 +11,8 @@ export interface Workspace {
   readonly folder: string;
   readonly name: string;
   readonly layer: string;
-  /** Names of nx targets. */
   readonly targets: readonly string[];
-  /** Names of dependencies and peer dependencies. */
+  /** With the peer dependencies. */
   readonly dependencies: readonly string[];
   readonly devDependencies: readonly string[];
 }

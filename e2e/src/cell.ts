@@ -17,13 +17,11 @@ export interface Cell {
 /** IP families of a cluster, as kind names them. */
 export type CellFamily = (typeof cellFamilies)[number];
 
-/** All of `CellFamily`. */
 export const cellFamilies = ['ipv4', 'ipv6', 'dual'] as const;
 
 /** Server of Services of type LoadBalancer: our controller for kind, or none. */
 export type CellLoadBalancer = (typeof cellLoadBalancers)[number];
 
-/** All of `CellLoadBalancer`. */
 export const cellLoadBalancers = ['switchyard', 'none'] as const;
 
 /** A run of the conformance suite in a lab, which needs no cluster. */
@@ -34,7 +32,6 @@ export interface LabCell {
   readonly ipFamily: CellFamily;
 }
 
-/** All of them. */
 export const labCells: readonly LabCell[] = backendNames.flatMap((backend) =>
   cellFamilies.map((ipFamily) => ({ id: `lab-${backend}-${ipFamily}`, backend, ipFamily })),
 );

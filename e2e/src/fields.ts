@@ -89,7 +89,6 @@ export function readText(field: Field, pattern: RegExp = /\S/, expected: string 
   return value;
 }
 
-/** One of some words. */
 export function readOneOf<Word extends string>(field: Field, words: readonly Word[]): Word {
   const found = words.find((word) => word === field.value);
   if (found === undefined) throw fieldFault(field, `one of ${words.join(', ')}`);

@@ -163,7 +163,6 @@ function readExclusion(field: Field): Exclusion {
   return { ...selector, reason: readText(fields.reason, /\S+\s+\S+/, 'a reason, in words') };
 }
 
-/** All cells of a matrix. */
 export interface ExpandedMatrix {
   /** Cells by backend, family, version and load balancer, in the matrix's order. */
   readonly cells: readonly Cell[];

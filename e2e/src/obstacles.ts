@@ -8,9 +8,7 @@ import type { CellCommand, Shell } from './run/shell.ts';
 export interface Obstacles {
   /** Obstacles of every kind cell. */
   readonly common: readonly string[];
-  /** Obstacles by Kubernetes version. */
   readonly byVersion: ReadonlyMap<string, readonly string[]>;
-  /** Obstacles of every lab cell. */
   readonly lab: readonly string[];
 }
 
@@ -24,7 +22,6 @@ export interface MachineFacts {
 
 const quick: Millis = seconds(30);
 
-/** Inputs of the search for obstacles. */
 export interface ObstacleSearch {
   readonly matrix: Matrix;
   readonly shell: Shell;

@@ -1,7 +1,6 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** Owner of an existing cluster. */
 interface ClusterOwner {
   /** Id of the process that runs the cell. */
   readonly pid: number;
@@ -22,7 +21,6 @@ export interface OwnerNotes {
   drop(cluster: string): Promise<void>;
 }
 
-/** `pid` is this process. */
 export function ownerNotes(folder: string, pid: number = process.pid): OwnerNotes {
   const file = (cluster: string): string => join(folder, `${cluster}.json`);
   const write = async (cluster: string, isKept: boolean): Promise<void> => {

@@ -2,7 +2,6 @@ import { kubeProxyDefault } from '@switchyard/scenarios';
 import { ConfigError } from '@switchyard/core';
 import type { KubeProxyMode } from './steps/cluster.ts';
 
-/** Plan for one block of a page. */
 type BlockPlan =
   | {
       readonly kind: 'run';
@@ -165,7 +164,6 @@ const deployPage: PagePlan = {
 /** All pages, in the order in which they run. */
 export const pagePlans: readonly PagePlan[] = [kindPage, migratePage, deployPage];
 
-/** A block, and what is done with it. */
 export interface PlannedBlock {
   readonly block: PageBlock;
   readonly plan: BlockPlan;

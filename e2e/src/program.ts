@@ -8,7 +8,6 @@ import { runCells } from './run/run-cells.ts';
 import { clusterName } from './cell.ts';
 import { ourClusters, tearDown } from './steps/cluster.ts';
 
-/** Environment of the program. */
 export interface E2eSurroundings {
   /** Absolute path of the checkout. */
   readonly checkout: string;

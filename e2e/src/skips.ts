@@ -12,7 +12,6 @@ export interface SkipEntry extends CellSelector {
    */
   readonly test: readonly string[];
   readonly reason: string;
-  /** Link to an explanation. */
   readonly link: string;
   /** `e2e/upstream-skips/services.yaml:3:5`. */
   readonly place: string;
@@ -25,7 +24,6 @@ export async function readSkipFolder(folder: string): Promise<readonly SkipEntry
   return names.flatMap((name, index) => readSkips(`${basename(folder)}/${name}`, texts[index] ?? ''));
 }
 
-/** Reads one file: a list. */
 export function readSkips(file: string, text: string): readonly SkipEntry[] {
   return readList(parseFields(file, text), readEntry);
 }

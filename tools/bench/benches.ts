@@ -27,7 +27,6 @@ export function findBenches(workspaces: readonly Pick<Workspace, 'folder' | 'tar
   });
 }
 
-/** Names of all benches and suites. */
 export function benchNames(benches: readonly Bench[]): readonly string[] {
   return [...Object.keys(suites), ...benches.map(({ name }) => name)];
 }

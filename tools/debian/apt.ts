@@ -5,7 +5,6 @@ import { runProgram, type Output } from './run-program.ts';
 /** Debian's names of the architectures we build for. */
 export type DebianArchitecture = 'amd64' | 'arm64';
 
-/** A package that apt has chosen. */
 export interface DebianPackage {
   readonly name: string;
   readonly version: string;

@@ -10,7 +10,6 @@ export interface RunOptions {
   readonly signal: AbortSignal;
 }
 
-/** Output of a program. */
 export interface Output {
   readonly stdout: string;
   readonly stderr: string;

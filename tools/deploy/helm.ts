@@ -7,10 +7,8 @@ import { runGo, runProgram, withFileLock } from '../debian/run-program.ts';
 import { root } from '../workspace.ts';
 import { type KubeObject, parseManifests } from './kube-object.ts';
 
-/** The chart's folder. */
 export const chart: string = join(root, 'deploy/helm/switchyard');
 
-/** Options of `helm template`. */
 export interface HelmOptions {
   /** Default: `switchyard`, as the README says. */
   readonly name?: string;
@@ -20,7 +18,6 @@ export interface HelmOptions {
   readonly values?: object;
 }
 
-/** A rendered chart. */
 export interface Rendered {
   readonly objects: readonly KubeObject[];
   /** Text that Helm prints after an installation. */

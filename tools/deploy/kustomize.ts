@@ -15,7 +15,6 @@ export const overlays = [
   'clean-up',
 ] as const;
 
-/** One of the overlays. */
 export type Overlay = (typeof overlays)[number];
 
 /** Objects of an overlay as `kubectl kustomize` renders it. `kubectl` is the program, the one in PATH if not given. */

@@ -2,7 +2,6 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../workspace.ts';
 
-/** A page of this checkout. */
 export interface MarkdownPage {
   /** Relative to the checkout. */
   readonly path: string;
@@ -25,7 +24,6 @@ export function markdownPages(checkout: string = root): readonly MarkdownPage[] 
     .map((path) => parsePage(path, readFileSync(join(checkout, path), 'utf8')));
 }
 
-/** A page from its text. */
 export function parsePage(path: string, text: string): MarkdownPage {
   const blank = (block: string): string => block.replaceAll(/[^\n]/g, '');
   return { path, text, prose: text.replaceAll(/^```.*?^```/gms, blank) };
@@ -45,7 +43,6 @@ export function codeWords({ prose }: MarkdownPage): readonly string[] {
   return [...prose.matchAll(/`([^`\n]+)`/g)].map(([, word = '']) => word);
 }
 
-/** A fenced block of code. */
 export interface CodeBlock {
   /** The language, perhaps with more words. */
   readonly info: string;

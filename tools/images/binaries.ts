@@ -148,7 +148,6 @@ export async function nodePackage(target: Target, signal: AbortSignal): Promise<
   return cachedFolder(`${name}-${version}`, fill, signal);
 }
 
-/** Version and hash of a package in the lockfile. */
 export interface LockedPackage {
   readonly version: string;
   readonly integrity: string;

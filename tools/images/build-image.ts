@@ -72,13 +72,11 @@ export function defaultTag(image: ImageName, architecture?: string): string {
   return `switchyard/${image}:${appVersion(images[image].app)}${suffix}`;
 }
 
-/** The version of an app in this checkout. */
 export function appVersion(app: AppName): string {
   const manifest = readFileSync(join(root, 'apps', app, 'package.json'), 'utf8');
   return (JSON.parse(manifest) as { readonly version: string }).version;
 }
 
-/** Image and target of a build context. */
 interface ContextOptions {
   readonly image: ImageDefinition;
   readonly target: Target;

@@ -9,7 +9,6 @@ export interface DebianPrograms {
   readonly programs: RegExp;
 }
 
-/** Content of a folder in a build context. */
 export type LayerContent =
   | { readonly kind: 'debian'; readonly of: DebianPrograms }
   | { readonly kind: 'node' }
@@ -22,16 +21,13 @@ export type LayerContent =
   /** An empty folder, whose owner the Dockerfile sets. */
   | { readonly kind: 'empty' };
 
-/** Apps that are in an image. */
 export type AppName = 'node-agent' | 'kind-lb-controller' | 'conformance';
 
-/** Definition of an image. */
 export interface ImageDefinition {
   /** Folder below `images` with its Dockerfile. */
   readonly dockerfile: string;
   /** App whose version the image has. */
   readonly app: AppName;
-  /** Build arguments of its own. */
   readonly args: Readonly<Record<string, string>>;
   /** By the folder of the build context that its Dockerfile copies, from the bottom up. */
   readonly layers: Readonly<Record<string, LayerContent>>;
@@ -114,13 +110,11 @@ export const images = {
   },
 } as const satisfies Readonly<Record<string, ImageDefinition>>;
 
-/** Names of images. */
 export type ImageName = keyof typeof images;
 
 /** Dataplane backends that have an image of the node agent. */
 export const agentBackends = ['nftables', 'iptables', 'ebpf'] as const;
 
-/** Whether a text names an image. */
 export function isImageName(name: string): name is ImageName {
   return Object.hasOwn(images, name);
 }

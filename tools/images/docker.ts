@@ -10,7 +10,6 @@ export interface DockerCli {
 /** The CLI as a user of this machine would call it. */
 export const machineDocker: DockerCli = { file: 'docker', env: {} };
 
-/** Arguments of one build. */
 export interface DockerBuild {
   readonly dockerfile: string;
   readonly context: string;
@@ -20,7 +19,6 @@ export interface DockerBuild {
   readonly args: Readonly<Record<string, string>>;
 }
 
-/** One layer of an image. */
 export interface ImageLayer {
   /** Folder of the build context that it is a copy of, or `base`. */
   readonly name: string;
@@ -28,7 +26,6 @@ export interface ImageLayer {
   readonly size: number;
 }
 
-/** An image of the engine. */
 export interface BuiltImage {
   readonly tag: string;
   readonly id: string;
@@ -38,7 +35,6 @@ export interface BuiltImage {
   readonly layers: readonly ImageLayer[];
 }
 
-/** Builds an image with the Docker CLI and describes it. */
 export async function dockerBuild(docker: DockerCli, build: DockerBuild, signal: AbortSignal): Promise<BuiltImage> {
   const settings = Object.entries(build.args).flatMap(([name, value]) => ['--build-arg', `${name}=${value}`]);
   const platform = ['--platform', `linux/${build.architecture}`];

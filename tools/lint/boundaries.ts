@@ -67,7 +67,6 @@ const backendOrder = ['render', 'kernel', 'watch'];
 /** Tools that the tests of packages may import: they bring programs that are not installed on this machine. */
 const toolsForTests: readonly string[] = ['tools/debian/', 'tools/images/'];
 
-/** The checkout that is looked at. */
 interface Checkout {
   readonly folder: string;
   readonly all: readonly Workspace[];

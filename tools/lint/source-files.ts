@@ -38,7 +38,6 @@ export function parseSource(path: string, text: string): SourceFile {
   };
 }
 
-/** One import of a source, or an export from another module. */
 export interface Import {
   /** The module as the source spells it. */
   readonly specifier: string;

@@ -8,11 +8,9 @@ import { publicPackages } from './pack.ts';
 // `node --conditions=@switchyard/source tools/packages/api-report.ts` writes docs/reference/api: every exported name of every entry point,
 // with its type. Made of what `tsc -b` has built. A test fails when the pages are not what this would write.
 
-/** One entry point of a package. */
 export interface EntryPoint {
   /** `core`, `core-kubernetes`: name of the page. */
   readonly page: string;
-  /** Folder of the package. */
   readonly folder: string;
   /** Its declarations, below the folder. */
   readonly types: string;

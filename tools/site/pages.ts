@@ -48,7 +48,6 @@ export function titleOf({ path, prose }: MarkdownPage): string {
   return room === '' ? entry : `${scope}${name}/${room}`;
 }
 
-/** `Build on` for `build-on`. */
 export function sentenceCase(name: string): string {
   const words = name.replaceAll(/[-_]/g, ' ').toLowerCase();
   return words.slice(0, 1).toUpperCase() + words.slice(1);

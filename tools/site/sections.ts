@@ -97,7 +97,6 @@ export interface FolderPage {
   readonly id: string;
   /** Relative to the checkout. */
   readonly folder: string;
-  /** Markdown. */
   readonly content: string;
 }
 

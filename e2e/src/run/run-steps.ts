@@ -1,7 +1,6 @@
 import { type Clock, HostError, messageOf, type Millis, millis } from '@switchyard/core';
 import type { Shell } from './shell.ts';
 
-/** One step of a cell. */
 export interface Step {
   /** Name of the step, such as `create the cluster`. */
   readonly name: string;
@@ -15,7 +14,6 @@ export interface Step {
   run(signal: AbortSignal): Promise<string | void>;
 }
 
-/** Inputs for running steps. */
 export interface StepRunner {
   readonly shell: Shell;
   readonly clock: Clock;
@@ -100,7 +98,6 @@ async function report(clock: Clock, tell: () => void, done: AbortSignal): Promis
  */
 type CellStatus = 'passed' | 'failed' | 'skipped' | 'error';
 
-/** A cell's result. */
 export interface CellOutcome {
   readonly id: string;
   readonly status: CellStatus;

@@ -109,7 +109,6 @@ users:
 `;
 }
 
-/** An image of this checkout. */
 export interface CellImage {
   /** Name in `./dev image`. */
   readonly name: string;
@@ -120,7 +119,6 @@ export interface CellImage {
   readonly isForNodes: boolean;
 }
 
-/** Images that a cell needs. */
 export function imagesOf({ cell }: Pick<CellContext, 'cell'>): readonly CellImage[] {
   const { backend } = cell;
   const agent = {

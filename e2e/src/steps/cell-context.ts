@@ -25,7 +25,6 @@ export interface CellSettings
   readonly built: Set<string>;
 }
 
-/** A cell at work. */
 export interface CellContext extends CellSettings {
   readonly cell: Cell;
   readonly release: KubernetesRelease;
@@ -41,7 +40,6 @@ export function kubeconfigOf({ folder }: Pick<CellContext, 'folder'>): string {
   return `${folder}/kubeconfig`;
 }
 
-/** `kubectl` with the cell's kubeconfig. */
 export function kubectl(context: CellContext, ...args: readonly string[]): { file: string; args: readonly string[] } {
   return { file: 'kubectl', args: ['--kubeconfig', kubeconfigOf(context), ...args] };
 }

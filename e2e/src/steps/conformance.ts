@@ -7,9 +7,7 @@ import { mustRun, nodeProgram } from '../run/shell.ts';
 import { type CellContext, kubeconfigOf } from './cell-context.ts';
 import type { LabCell } from '../cell.ts';
 
-/** One run of the conformance suite. */
 interface SuiteRun {
-  /** Name of the step. */
   readonly name: string;
   readonly advice: string;
   /** Flags that choose the target and the proxy. */
@@ -85,10 +83,8 @@ async function noteReport(file: string, { failures, notes }: Findings): Promise<
   return counts;
 }
 
-/** Inputs of a lab cell. */
 export interface LabCellContext extends StepRunner {
   readonly checkout: string;
-  /** Folder of its reports. */
   readonly folder: string;
 }
 

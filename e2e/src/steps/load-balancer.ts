@@ -5,7 +5,6 @@ import { mustRun, type Shell } from '../run/shell.ts';
 import { type CellContext, kubectl } from './cell-context.ts';
 import { imagesOf, imageTag } from './agent.ts';
 
-/** Name of the container of the cell's controller. */
 export function controllerName(cluster: string): string {
   return `${cluster}-lb-controller`;
 }

@@ -11,7 +11,6 @@ import { createCluster, removeClusterStep } from './cluster.ts';
 import { awaitNodes, loadImages } from './agent.ts';
 import { apiVersion, controllerName } from './load-balancer.ts';
 
-/** The steps that run all pages, each on a cluster as its reader has it. */
 export function pageSteps(context: CellContext, findings: Findings): readonly Step[] {
   return pagePlans.flatMap((plan) => [
     ...(plan.cluster === 'page'

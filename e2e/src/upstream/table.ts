@@ -4,7 +4,6 @@ import type { UpstreamVerdict } from './results.ts';
 /** Result of a test with one proxy. `missing`: the run ended before it. */
 type TableStatus = 'passed' | 'failed' | 'skipped itself' | 'missing';
 
-/** One proxy's results. */
 export interface TableColumn {
   /** `kube-proxy nftables`, `switchyard nftables`. */
   readonly proxy: string;
@@ -18,7 +17,6 @@ export interface UpstreamTable {
   readonly columns: readonly TableColumn[];
 }
 
-/** The column of a run. */
 export function columnOf(proxy: string, isBaseline: boolean, verdict: UpstreamVerdict): TableColumn {
   const entries = (names: readonly string[], status: TableStatus): readonly (readonly [string, TableStatus])[] =>
     names.map((name) => [name, status]);

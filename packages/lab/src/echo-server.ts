@@ -91,7 +91,6 @@ function plain(address: string | undefined): string {
 
 /** Identity and ports of an echo server. */
 export interface EchoServerOptions {
-  /** Pod name in its answers. */
   readonly pod: string;
   readonly node?: string;
   readonly http?: readonly number[];

@@ -6,7 +6,6 @@ import type { LabCommandOptions, LabCommandResult, LabHost, LabProcess, LabSpawn
 import { namespacesRoot } from './names.ts';
 import { childEnvironment, killGroup, runProgram } from './run-program.ts';
 
-/** Parts of a host. */
 export interface NamespaceHostOptions {
   readonly name: string;
   readonly namespace: string;

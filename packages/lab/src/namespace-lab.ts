@@ -30,7 +30,6 @@ import { NamespaceHost } from './namespace-host.ts';
 import { runProgram, runScript } from './run-program.ts';
 import { claimLabFolder, isAlive, processIdentity, readLabRecord } from './lab-record.ts';
 
-/** Parts built by `createLab`. */
 interface NamespaceLabParts {
   readonly options: LabOptions;
   readonly folder: string;

@@ -60,7 +60,6 @@ export function perFamily<T>(families: readonly IpFamily[], make: (family: IpFam
   return Object.fromEntries(families.map((family) => [family, make(family)])) as PerFamily<T>;
 }
 
-/** Network plan of one host. */
 export interface HostPlan {
   readonly name: string;
   /** `node` forwards and owns a pod CIDR; `server` reaches pods through the nodes; `outside` knows only the node network. */
@@ -71,7 +70,6 @@ export interface HostPlan {
   readonly nodeIndex?: number;
 }
 
-/** Input of the scripts. */
 export interface NetworkPlan {
   readonly lab: string;
   readonly ipFamilies: readonly IpFamily[];
@@ -97,7 +95,6 @@ export function renderNetwork(plan: NetworkPlan): string {
   ].join('\n');
 }
 
-/** Input of a pod's script. */
 export interface PodPlan {
   readonly lab: string;
   readonly name: string;
@@ -183,7 +180,6 @@ function hostRoutes(plan: NetworkPlan, host: HostPlan): readonly string[] {
   return [...defaults, ...podRoutes(plan, host.name)];
 }
 
-/** Routes of `host` to every node's pods. */
 function podRoutes(plan: NetworkPlan, host: string): readonly string[] {
   return plan.ipFamilies.flatMap((family) =>
     plan.hosts.flatMap(({ name, number, nodeIndex }) => {

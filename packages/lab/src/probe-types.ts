@@ -107,7 +107,6 @@ export interface EchoAnswer {
   readonly destinationPort: number;
 }
 
-/** A handler for each of some calls. */
 export type CallHandlers<
   Calls extends Readonly<Record<keyof Calls, { readonly argument: unknown; readonly result: unknown }>>,
 > = {

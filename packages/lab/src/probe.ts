@@ -146,7 +146,6 @@ function attemptTcp(request: ProbeRequest, finish: Finish): () => void {
   return () => (text === '' ? socket.destroy() : socket.resetAndDestroy());
 }
 
-/** Starts a TCP connection from the requested source. */
 export function connectTcp(request: ProbeRequest): Socket {
   return connect({
     host: request.address,
@@ -181,7 +180,6 @@ function attemptUdp(request: ProbeRequest, finish: Finish): () => void {
   };
 }
 
-/** The result of an answer with this body. */
 export function answered(
   body: string,
   httpStatus?: number,

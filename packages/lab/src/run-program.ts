@@ -5,7 +5,6 @@ import { type CommandRunner, createCommandRunner } from '@switchyard/host';
 import type { LabCommandResult, LabHost } from './lab.ts';
 import { namespacesRoot } from './names.ts';
 
-/** Options of a program that runs to its end. */
 export interface RunProgramOptions {
   readonly stdin?: string | undefined;
   readonly timeout?: Millis | undefined;

@@ -72,7 +72,6 @@ const verbByMethod: Readonly<Record<string, string>> = {
   DELETE: 'delete',
 };
 
-/** Parts of the path of objects. */
 interface ResourcePath {
   readonly group: string;
   readonly version: string | undefined;

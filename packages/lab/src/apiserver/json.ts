@@ -12,12 +12,10 @@ export type MutableJsonObject = { [key: string]: Json };
 /** The object without fields. */
 const emptyObject: JsonObject = {};
 
-/** Whether `value` is an object: not null, not a list. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Whether `value` is a list. */
 export function isJsonList(value: Json | undefined): value is readonly Json[] {
   return Array.isArray(value);
 }

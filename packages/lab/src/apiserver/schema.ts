@@ -55,7 +55,6 @@ export const flag: Schema = { kind: 'bool', isKeptWhenZero: false };
 export const flagPointer: Schema = { kind: 'bool', isKeptWhenZero: true };
 /** A number or a percentage or a name. */
 export const intOrString: Schema = { kind: 'intOrString' };
-/** Anything, unchecked. */
 export const any: Schema = { kind: 'any' };
 /** Labels, annotations, selectors. */
 export const textMap: Schema = { kind: 'map', values: textPointer };
@@ -100,7 +99,6 @@ export const textSet: ListSchema = {
 /** An atomic list of strings. */
 export const textList: ListSchema = list(textPointer);
 
-/** `metadata` of every object. */
 export const objectMeta: ObjectSchema = object('ObjectMeta', {
   name: text,
   generateName: text,
@@ -152,13 +150,11 @@ export const condition: ObjectSchema = object('Condition', {
   message: text,
 });
 
-/** A label selector. */
 export const labelSelector: ObjectSchema = object('LabelSelector', {
   matchLabels: textMap,
   matchExpressions: list(object('LabelSelectorRequirement', { key: text, operator: text, values: textList })),
 });
 
-/** A reference to another object. */
 export const objectReference: ObjectSchema = object('ObjectReference', {
   kind: text,
   namespace: text,
@@ -169,7 +165,6 @@ export const objectReference: ObjectSchema = object('ObjectReference', {
   fieldPath: text,
 });
 
-/** The kind's own fields, preceded by the type and the metadata. */
 export function topLevel(type: string, fields: ObjectSchema['fields']): ObjectSchema {
   return object(type, { kind: text, apiVersion: text, metadata: objectMeta, ...fields });
 }
@@ -177,7 +172,6 @@ export function topLevel(type: string, fields: ObjectSchema['fields']): ObjectSc
 /** A reference to an object by name in the same namespace. */
 export const localReference: ObjectSchema = object('LocalObjectReference', { name: textPointer });
 
-/** A decoded body. */
 export interface Decoded {
   /** Known fields in the schema's order, without values that count as absent. */
   readonly value: JsonObject;

@@ -1,7 +1,6 @@
 import type { ResourceRequest } from './access.ts';
 import type { Json, JsonObject } from './json.ts';
 
-/** Parts of a resource in error messages. */
 export interface NamedResource {
   readonly group: string;
   readonly plural: string;
@@ -175,7 +174,6 @@ export function invalidField(field: string, value: Json | undefined, why: string
   return { reason: 'FieldValueInvalid', field, detail: `Invalid value: ${shown(value)}: ${why}` };
 }
 
-/** The value is missing. */
 export function requiredField(field: string, why = ''): FieldError {
   return { reason: 'FieldValueRequired', field, detail: why === '' ? 'Required value' : `Required value: ${why}` };
 }
@@ -187,7 +185,6 @@ export function unsupportedField(field: string, value: Json | undefined, support
   return { reason: 'FieldValueNotSupported', field, detail };
 }
 
-/** The field may not be set. */
 export function forbiddenField(field: string, why: string): FieldError {
   return { reason: 'FieldValueForbidden', field, detail: `Forbidden: ${why}` };
 }

@@ -2,7 +2,6 @@ import { type JsonObject, type MutableJsonObject, objectAt, stringAt } from './j
 import { apiVersionOf, type ResourceDefinition } from './resource.ts';
 import type { Allocations } from './allocations.ts';
 
-/** Type of a watch event. */
 export type WatchEventType = 'ADDED' | 'MODIFIED' | 'DELETED';
 
 /** One version of one object. Immutable; its JSON text and event lines are built once, at their first use. */
@@ -38,7 +37,6 @@ export class StoredObject {
     return `{"kind":"${this.resource.kind}","apiVersion":"${apiVersionOf(this.resource)}",${this.itemText.slice(1)}`;
   }
 
-  /** One line of a watch stream, with its newline. */
   line(type: WatchEventType): string {
     const known = this.#lines[type];
     if (known !== undefined) return known;
@@ -88,7 +86,6 @@ function baseOf(resource: ResourceDefinition): ResourceDefinition {
   return resource.view?.of ?? resource;
 }
 
-/** Returns an object in its stored representation. */
 function baseObject(object: StoredObject): StoredObject {
   const { view } = object.resource;
   return view === undefined ? object : new StoredObject(view.of, view.toBase(object.value), object.resourceVersion);
@@ -97,7 +94,6 @@ function baseObject(object: StoredObject): StoredObject {
 /** The last view of an object, so that lists and watches share its texts. */
 const views = new WeakMap<StoredObject, StoredObject>();
 
-/** Returns a stored object in the representation of a resource. */
 function seenAs<T extends StoredObject | undefined>(resource: ResourceDefinition, object: T): T | StoredObject {
   if (resource.view === undefined || object === undefined) return object;
   const known = views.get(object);
@@ -112,7 +108,6 @@ function listAs(resource: ResourceDefinition, objects: readonly StoredObject[]):
   return resource.view === undefined ? objects : objects.map((object) => seenAs(resource, object));
 }
 
-/** Returns a stored event in the representation of a resource. */
 function eventAs(resource: ResourceDefinition, event: StoreEvent): StoreEvent {
   if (resource.view === undefined) return event;
   const [previous, next, deleted] = [event.previous, event.next, event.deleted].map((one) => seenAs(resource, one));
@@ -165,7 +160,6 @@ export interface Store {
   compact(): void;
 }
 
-/** Options of a store. */
 export interface StoreOptions {
   readonly allocations: Allocations;
   /** Maximum number of events over all resources; above it the older half is removed. */

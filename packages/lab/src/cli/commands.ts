@@ -14,7 +14,6 @@ import { enterCommand } from '../namespace-host.ts';
 import { childEnvironment } from '../run-program.ts';
 import { nodeProgram } from '../program-path.ts';
 
-/** `lab list`: one line for each lab. */
 export async function describeLabs(): Promise<readonly string[]> {
   const labs = await listLabs();
   if (labs.length === 0) return ['no labs'];
@@ -143,7 +142,6 @@ async function findHostCgroup(lab: string, host: string): Promise<string | undef
   return [...hosts, ...pods].find((path) => path.endsWith(`/${host}`));
 }
 
-/** Message from the daemon to the command that started it. */
 export type DaemonMessage =
   | { readonly kind: 'progress'; readonly text: string }
   | { readonly kind: 'ready'; readonly record: ClusterRecord }

@@ -25,7 +25,6 @@ export interface UpOptions {
   readonly ipFamilies: readonly IpFamily[];
   /** Starts the node agent on every node. */
   readonly agents: boolean;
-  /** The agents' --proxy-mode. */
   readonly proxyMode: AgentMode;
 }
 

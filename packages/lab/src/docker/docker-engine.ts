@@ -35,7 +35,6 @@ export interface DockerEngine extends AsyncDisposable {
   readonly pid: number;
   /** For example `20.10.24+dfsg1`. */
   readonly version: string;
-  /** The engine's log. */
   readonly logFile: string;
   /** Path of the Docker CLI and its environment for this engine, for tools that run it. */
   readonly command: { readonly file: string; readonly env: Readonly<Record<string, string>> };

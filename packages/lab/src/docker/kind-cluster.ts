@@ -19,7 +19,6 @@ export interface KindClusterOptions {
 /** A container that looks like the control plane of a kind cluster. */
 export interface KindCluster extends AsyncDisposable {
   readonly name: string;
-  /** `<name>-control-plane`, as kind calls it. */
   readonly controlPlane: string;
   /** Of the container; the API server answers there on port 6443. */
   readonly addresses: readonly IpAddress[];

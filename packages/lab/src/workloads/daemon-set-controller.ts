@@ -28,7 +28,6 @@ import { unlessZero } from './deployment-plan.ts';
 import { deletePod, podFromTemplate, templateHash } from './owned-pods.ts';
 import { isTolerated } from './scheduler.ts';
 
-/** Inputs from other controllers. */
 export interface DaemonSetControllerOptions {
   /** The caller runs the watch. */
   readonly daemonSets: ResourceWatch<DaemonSet>;
@@ -84,10 +83,8 @@ function ownerDaemonSet(pod: Pod): OwnerReference | undefined {
   return owner?.kind === 'DaemonSet' ? owner : undefined;
 }
 
-/** Label with the template's hash. */
 const revisionHashLabel = 'controller-revision-hash';
 
-/** Tolerations that the controller adds to a DaemonSet's pods. */
 const automatic: NonNullable<PodSpec['tolerations']> = [
   ...['not-ready', 'unreachable'].map((name) => ({ ...toleration(name), effect: 'NoExecute' })),
   ...['disk-pressure', 'memory-pressure', 'pid-pressure', 'unschedulable'].map((name) => ({

@@ -27,7 +27,6 @@ import {
 } from './deployment-plan.ts';
 import { deletePod, podFromTemplate, templateHash } from './owned-pods.ts';
 
-/** Inputs from other controllers. */
 export interface DeploymentControllerOptions {
   /** Resolves when the EndpointSlices show the current state of `pods`. */
   readonly settleSlices: (pods: readonly Pod[]) => Promise<void>;
@@ -73,13 +72,11 @@ export function startDeploymentController(
   return runner;
 }
 
-/** Returns the Deployment that created the pod. */
 function ownerDeployment(pod: Pod): OwnerReference | undefined {
   const owner = controllerOf(pod);
   return owner?.kind === 'Deployment' ? owner : undefined;
 }
 
-/** Label with the template's hash. */
 const templateHashLabel = 'pod-template-hash';
 const revisionAnnotation = 'deployment.kubernetes.io/revision';
 

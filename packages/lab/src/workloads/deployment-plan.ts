@@ -5,7 +5,6 @@ import { apiTime, findCondition, parseApiTime, replaceCondition, type TimeScale,
 /** The strategy of a Deployment's spec, as the server defaults it. */
 export type DeploymentStrategy = NonNullable<NonNullable<Deployment['spec']>['strategy']>;
 
-/** Limits of a rolling update. */
 export interface RolloutLimits {
   /** Pods above `replicas`. */
   readonly surge: number;
@@ -82,7 +81,6 @@ function oldPodsToDelete(counts: RolloutCounts, minAvailable: number): number {
   return unhealthy + Math.min(surplus, counts.oldPods - unhealthy);
 }
 
-/** A Deployment's status as the API has it. */
 export type DeploymentStatus = NonNullable<Deployment['status']>;
 
 /** Numbers of a Deployment's pods before a step, and the number after it. */
@@ -98,7 +96,6 @@ interface DeploymentCounts {
   readonly wanted: number;
 }
 
-/** Input of `deploymentStatus` besides the Deployment. */
 export interface StatusInput {
   readonly counts: DeploymentCounts;
   /** Deployment name, dash, pod-template hash: the name that its ReplicaSet would have. */

@@ -57,7 +57,6 @@ export function replaceCondition(conditions: readonly Condition[], next: Conditi
   return [...conditions.filter(({ type }) => type !== next.type), kept];
 }
 
-/** Labels of an object. */
 export type Labels = Readonly<Record<string, string>>;
 
 /** Whether all of `wanted` are among `labels`. Empty `wanted` matches everything. */
@@ -109,12 +108,10 @@ export function splitKey(key: string): { readonly namespace: string; readonly na
   return { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
 }
 
-/** Whether the Ready condition is True. */
 export function isPodReady(pod: Pod): boolean {
   return findCondition(pod.status?.conditions, 'Ready')?.status === 'True';
 }
 
-/** Whether the pod has a deletionTimestamp. */
 export function isPodTerminating(pod: Pod): boolean {
   return pod.metadata.deletionTimestamp !== undefined;
 }
@@ -134,7 +131,6 @@ export function readyTransition(pod: Pod): Millis | undefined {
   return parseApiTime(findCondition(pod.status?.conditions, 'Ready')?.lastTransitionTime);
 }
 
-/** The owner that manages the object. */
 export function controllerOf(object: ApiObject): OwnerReference | undefined {
   return object.metadata.ownerReferences?.find((owner) => owner.controller === true);
 }

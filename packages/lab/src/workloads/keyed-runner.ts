@@ -1,6 +1,5 @@
 import { ApiServerError, type Clock, type Logger, millis, type Millis } from '@switchyard/core';
 
-/** Options of a KeyedRunner. */
 export interface KeyedRunnerOptions {
   /** For the log, for example `deployment`. */
   readonly name: string;

@@ -142,7 +142,6 @@ function antiAffinity(pod: Pod): readonly PodAffinityTerm[] {
 
 type Taint = NonNullable<NonNullable<Node['spec']>['taints']>[number];
 
-/** Whether one of `tolerations` matches the taint. */
 export function isTolerated(taint: Taint, tolerations: PodSpec['tolerations']): boolean {
   return (tolerations ?? []).some((toleration) => {
     if (toleration.effect !== undefined && toleration.effect !== taint.effect) return false;

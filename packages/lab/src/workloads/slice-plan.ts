@@ -7,7 +7,6 @@ import { isPodEnded, isPodReady, isPodTerminating } from './facts.ts';
 const maxEndpointsPerSlice = 100;
 /** Value of the managed-by label of the slices made here and by the real controller. */
 export const sliceManager = 'endpointslice-controller.k8s.io';
-/** Label with the Service's name. */
 export const serviceNameLabel = 'kubernetes.io/service-name';
 const managedByLabel = 'endpointslice.kubernetes.io/managed-by';
 const headlessLabel = 'service.kubernetes.io/headless';
@@ -143,7 +142,6 @@ function canonicalEndpoint(endpoint: EndpointObject): unknown {
   };
 }
 
-/** The ports of a slice. */
 type SlicePorts = NonNullable<EndpointSlice['ports']>;
 
 /** The endpoints of one Service and family that share their port numbers. */
@@ -152,7 +150,6 @@ export interface EndpointGroup {
   readonly endpoints: readonly EndpointObject[];
 }
 
-/** Zone by node name. */
 type ZonesByNode = ReadonlyMap<string, string>;
 
 /** A pod and the Service whose endpoint it may be. */

@@ -3,7 +3,6 @@ import type { Millis } from '@switchyard/core';
 import type { Pod } from '@switchyard/core/kubernetes';
 import { isPodReady, isPodTerminating } from './facts.ts';
 
-/** Pod and time of an event. */
 interface PodMoment {
   /** Wall clock, with fractions. API changes have the time at which the lab's watch saw them, usually within 2 ms. */
   readonly at: Millis;
@@ -33,7 +32,6 @@ export type WorkloadEvent = PodMoment &
     | { readonly kind: 'objectGone'; readonly node: string }
   );
 
-/** The part of `WorkloadEvent` that every event of `pod` has. */
 export function podMoment(pod: Pod, at: Millis): PodMoment {
   const { namespace = 'default', name = '', uid = '' } = pod.metadata;
   return { at, namespace, pod: name, uid };

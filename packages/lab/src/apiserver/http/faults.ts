@@ -55,7 +55,6 @@ export interface Faults {
   stop(port?: number): Disposable;
 }
 
-/** The list of pending faults. */
 export class FaultList {
   readonly #entries = new Set<{ readonly fault: Fault; readonly options: FaultOptions; left: number }>();
 

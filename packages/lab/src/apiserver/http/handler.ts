@@ -193,7 +193,6 @@ export interface ServerContext {
   readonly bookmarkInterval: Millis;
   readonly faults: FaultList;
   readonly access: AccessCheck;
-  /** Open watches. */
   readonly sessions: Set<WatchSession>;
   readonly documents: Documents;
   /** Opens connections to pods, for `pods/proxy`. */

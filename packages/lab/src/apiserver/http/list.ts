@@ -24,7 +24,6 @@ interface ListRequest {
   readonly render: RenderOptions;
 }
 
-/** The body of a list. */
 export async function listObjects(context: ServerContext, request: ListRequest, signal: AbortSignal): Promise<string> {
   const { resource, options, render } = request;
   await waitForVersion(context, options, signal);

@@ -127,7 +127,6 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string | readonly string[]>>;
 }
 
-/** Sends an answer. */
 export function sendAnswer(request: IncomingMessage, response: ServerResponse, answer: Answer): void {
   response.statusCode = answer.status;
   setCommonHeaders(response);

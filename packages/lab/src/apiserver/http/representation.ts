@@ -12,7 +12,6 @@ export interface RenderOptions {
   readonly now: Millis;
 }
 
-/** The `metadata` of a list. */
 export interface ListMeta {
   readonly resourceVersion: string;
   readonly continue?: string;

@@ -8,7 +8,6 @@ import type { ListOptions } from './list.ts';
 import { partialMetadata, type RenderOptions, tableOf } from './representation.ts';
 import { setCommonHeaders } from './messages.ts';
 
-/** One watch. */
 export interface WatchRequest {
   readonly resource: ResourceDefinition;
   readonly options: ListOptions;

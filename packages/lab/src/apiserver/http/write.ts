@@ -38,7 +38,6 @@ export function handlePatch(registry: Registry, request: WriteRequest): Answer {
   return change(registry, request, { apply: patch, document: {} });
 }
 
-/** DELETE on an object. */
 export function handleDelete(registry: Registry, request: WriteRequest): Answer {
   const { info, query } = request;
   const { resource } = info;
@@ -164,7 +163,6 @@ export function handleBinding(registry: Registry, request: WriteRequest): Answer
   return { ...jsonAnswer(document), status: 201 };
 }
 
-/** Whether a resource has that subresource. */
 export function hasSubresource(resource: ResourceDefinition, subresource: string): boolean {
   return (
     resource.subresources.some((known) => known === subresource) ||
@@ -198,7 +196,6 @@ export function scaleOf(resource: ResourceDefinition, owner: JsonObject): JsonOb
   };
 }
 
-/** Returns the owner with the replicas of a written Scale. */
 function scaleBody(owner: JsonObject, scale: JsonObject): JsonObject {
   const version = stringAt(scale, 'metadata', 'resourceVersion');
   const name = stringAt(owner, 'metadata', 'name');

@@ -5,7 +5,6 @@ import { StatusError } from '../status-error.ts';
 import type { Store, StoredObject, StoreEvent } from '../store.ts';
 import type { Registry } from './registry.ts';
 
-/** Inputs of the lifecycle. */
 export interface LifecycleOptions {
   readonly store: Store;
   readonly registry: Registry;

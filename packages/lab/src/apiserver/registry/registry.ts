@@ -35,7 +35,6 @@ export interface ObjectChange {
   readonly apply: (current: JsonObject) => JsonObject;
 }
 
-/** The body of a DELETE. */
 export interface DeletionOptions {
   readonly gracePeriodSeconds?: number | undefined;
   readonly propagationPolicy?: string | undefined;
@@ -45,7 +44,6 @@ export interface DeletionOptions {
   readonly resourceVersion?: string;
 }
 
-/** Result of a DELETE. */
 interface DeletionResult {
   /** Last state if `isGone`; otherwise the state that waits for its finalizers or its grace period. */
   readonly object: StoredObject;

@@ -36,7 +36,6 @@ interface Creation {
   readonly options: WriteOptions;
 }
 
-/** Creates one object. */
 export function createObject(context: RegistryContext, resource: ResourceDefinition, creation: Creation): WriteResult {
   const { namespace, options } = creation;
   const decoded = decodeBody(resource, creation.body, options.fieldValidation);
@@ -109,7 +108,6 @@ interface Update {
   readonly options: WriteOptions;
 }
 
-/** Changes one object. */
 export function updateObject(context: RegistryContext, resource: ResourceDefinition, update: Update): WriteResult {
   const { name, change, options } = update;
   const current = context.store.get(resource, name.namespace, name.name);

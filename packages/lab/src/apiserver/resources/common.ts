@@ -20,17 +20,14 @@ export const ageColumn: Column = {
   cell: (object, now) => since(stringAt(object, 'metadata', 'creationTimestamp'), now),
 };
 
-/** Field selectors for texts, by their paths. */
 export function textSelectors(...paths: readonly string[]): Readonly<Record<string, (object: JsonObject) => string>> {
   return Object.fromEntries(paths.map((path) => [path, (object: JsonObject) => stringAt(object, ...path.split('.'))]));
 }
 
-/** A text column. */
 export function column(name: string, cell: Column['cell'], priority: 0 | 1 = 0): Column {
   return { name, type: 'string', format: '', priority, cell };
 }
 
-/** A number column. */
 export function numberColumn(name: string, cell: Column['cell']): Column {
   return { name, type: 'integer', format: '', priority: 0, cell };
 }

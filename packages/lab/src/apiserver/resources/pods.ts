@@ -117,7 +117,6 @@ const podSpec = t.openObject('PodSpec', {
   ),
 });
 
-/** `spec.template` of the kinds that create pods. */
 export const podTemplate: t.ObjectSchema = t.object('PodTemplateSpec', { metadata: t.objectMeta, spec: podSpec });
 
 /** Returns a pod spec with its defaults and those of its containers, for Pods and templates. */

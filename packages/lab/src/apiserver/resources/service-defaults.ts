@@ -54,7 +54,6 @@ export function setServiceStatusDefaults(object: JsonObject): JsonObject {
   return { ...object, status: { ...objectAt(object, 'status'), loadBalancer } };
 }
 
-/** Returns the claims of a stored Service. */
 export function serviceClaims(object: JsonObject): readonly string[] {
   const spec = objectAt(object, 'spec');
   const claims = listAt(spec, 'clusterIPs')

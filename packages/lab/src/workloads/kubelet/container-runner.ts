@@ -166,7 +166,6 @@ export function sleepOf(command: readonly string[]): number | undefined {
   return match?.[1] === undefined ? undefined : Number(match[1]);
 }
 
-/** Program of a container. */
 export interface ContainerCommand {
   readonly file: string;
   readonly args: readonly string[];

@@ -3,10 +3,8 @@ import type { IpAddress, Millis } from '@switchyard/core';
 import type { Condition, Pod } from '@switchyard/core/kubernetes';
 import { apiTime, findCondition } from '../facts.ts';
 
-/** A pod's status as the API has it. */
 export type PodStatus = NonNullable<Pod['status']>;
 
-/** State of a container. */
 export type ContainerState =
   | { readonly kind: 'waiting'; readonly reason: string; readonly message?: string }
   | { readonly kind: 'running'; readonly startedAt: Millis }
@@ -18,7 +16,6 @@ export type ContainerState =
       readonly result: number | string;
     };
 
-/** A container as its pod's status shows it. */
 export interface ContainerView {
   readonly name: string;
   readonly image: string;
@@ -27,7 +24,6 @@ export interface ContainerView {
   readonly restartCount: number;
 }
 
-/** The kubelet's view of a pod. */
 export interface PodView {
   readonly containers: readonly ContainerView[];
   /** Empty until the pod's namespace exists. */

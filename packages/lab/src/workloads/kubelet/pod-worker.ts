@@ -21,7 +21,6 @@ export interface PodWorkerOptions {
   readonly onChange: () => void;
   /** Resolves when the API has the current view. */
   readonly writeStatus: () => Promise<void>;
-  /** Removes the pod object for good. */
   readonly removeObject: () => Promise<void>;
 }
 

@@ -7,7 +7,6 @@ import { createProber, type Prober } from '../../prober.ts';
 /** Counts a probe's results against its thresholds. */
 export interface ReadinessTracker {
   readonly isReady: boolean;
-  /** Returns whether `isReady` changed. */
   record(isSuccess: boolean): boolean;
 }
 
@@ -31,7 +30,6 @@ export function createReadinessTracker(probe: Probe): ReadinessTracker {
   };
 }
 
-/** Options of `followReadiness`. */
 export interface ReadinessOptions {
   readonly probe: Probe;
   /** One attempt; a rejection counts as a failure. */
