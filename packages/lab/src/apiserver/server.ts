@@ -25,7 +25,7 @@ import { apiTime } from '../workloads/facts.ts';
 import { addOnResources, resourceTable } from './resources/resource-table.ts';
 import { betaEndpointSlices } from './resources/endpoint-slices.ts';
 import { daemonSets } from './resources/deployments.ts';
-import { MemoryStore, type Store } from './store.ts';
+import { Store } from './store.ts';
 import { namespaces, serviceCidrs } from './resources/cluster-kinds.ts';
 
 /** Options of an API server. All have defaults. */
@@ -76,7 +76,7 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
   const cidrs = options.serviceCidrs ?? [parseCidr('10.96.0.0/12')];
   const resources = servedKinds(options);
   const allocations = createAllocations(cidrs, random);
-  const store = new MemoryStore({ allocations, historyLimit: options.historyLimit ?? 100_000 });
+  const store = new Store(allocations, options.historyLimit ?? 100_000);
   const registry = createRegistry({ store, allocations, clock, random });
   createInitialObjects(registry, cidrs);
   const lifecycle = options.hasLifecycle === false ? undefined : new Lifecycle({ store, registry, resources });

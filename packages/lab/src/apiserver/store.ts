@@ -132,40 +132,6 @@ export interface Snapshot {
   readonly items: readonly StoredObject[];
 }
 
-/**
- * All objects, one global version counter, and the recent history.
- *
- * Writes are synchronous and call their listeners before they return, so a watcher never misses or
- * reorders an event. Objects are immutable; a write replaces them.
- */
-export interface Store {
-  /** Version of the newest write. */
-  readonly resourceVersion: number;
-  /** A watch or an exact list from a version below this answers 410. */
-  readonly oldestVersion: number;
-  get(resource: ResourceDefinition, namespace: string, name: string): StoredObject | undefined;
-  /** All objects now. The list is shared and must not be changed. */
-  list(resource: ResourceDefinition): Snapshot;
-  /** All objects as of an earlier version; undefined when the history no longer reaches it. */
-  listAt(resource: ResourceDefinition, version: number): Snapshot | undefined;
-  /** Stores `object` (with its new version filled in) and replaces the old version. */
-  put(resource: ResourceDefinition, object: JsonObject): StoredObject;
-  /** Removes an object and returns its last state with the deletion's version. */
-  remove(resource: ResourceDefinition, current: StoredObject): StoredObject;
-  /** Events of one resource after `version`, oldest first. Check `oldestVersion` first. */
-  eventsAfter(resource: ResourceDefinition, version: number): readonly StoreEvent[];
-  /** Calls `listener` for every later write of `resource`, or of all resources when undefined. */
-  subscribe(resource: ResourceDefinition | undefined, listener: (event: StoreEvent) => void): Disposable;
-  /** Removes the history: every older version then answers 410. */
-  compact(): void;
-}
-
-export interface StoreOptions {
-  readonly allocations: Allocations;
-  /** Maximum number of events over all resources; above it the older half is removed. */
-  readonly historyLimit: number;
-}
-
 interface Collection {
   readonly byKey: Map<string, StoredObject>;
   readonly listeners: Set<(event: StoreEvent) => void>;
@@ -175,25 +141,32 @@ interface Collection {
 }
 
 /**
- * Objects of a resource with a view are stored as those of the resource it is a view of: a write to one is visible in both,
- * under one resource version.
+ * All objects, one global version counter, and the recent history. Writes are synchronous and call their listeners before
+ * they return, so a watcher never misses or reorders an event. Objects are immutable; a write replaces them. Those of a
+ * resource with a view are stored as those of the resource it is a view of: a write to one is visible in both, under one
+ * resource version.
  */
-export class MemoryStore implements Store {
-  readonly #options: StoreOptions;
+export class Store {
+  readonly #allocations: Allocations;
+  /** Maximum number of events over all resources; above it the older half is removed. */
+  readonly #historyLimit: number;
   readonly #collections = new Map<ResourceDefinition, Collection>();
   readonly #allListeners = new Set<(event: StoreEvent) => void>();
   #version = 1;
   #oldest = 1;
   #historyLength = 0;
 
-  constructor(options: StoreOptions) {
-    this.#options = options;
+  constructor(allocations: Allocations, historyLimit: number) {
+    this.#allocations = allocations;
+    this.#historyLimit = historyLimit;
   }
 
+  /** Version of the newest write. */
   get resourceVersion(): number {
     return this.#version;
   }
 
+  /** A watch or an exact list from a version below this answers 410. */
   get oldestVersion(): number {
     return this.#oldest;
   }
@@ -202,12 +175,14 @@ export class MemoryStore implements Store {
     return seenAs(resource, this.#collection(resource).byKey.get(`/${namespace}/${name}`));
   }
 
+  /** All objects now. The list is shared and must not be changed. */
   list(resource: ResourceDefinition): Snapshot {
     const collection = this.#collection(resource);
     collection.sorted ??= [...collection.byKey.values()].sort(byKeyOrder);
     return { resourceVersion: this.#version, items: listAs(resource, collection.sorted) };
   }
 
+  /** All objects as of an earlier version; undefined when the history no longer reaches it. */
   listAt(resource: ResourceDefinition, version: number): Snapshot | undefined {
     if (version < this.#oldest) return undefined;
     const collection = this.#collection(resource);
@@ -224,6 +199,7 @@ export class MemoryStore implements Store {
     return { resourceVersion: version, items: listAs(resource, [...byKey.values()].sort(byKeyOrder)) };
   }
 
+  /** Stores `object` (with its new version filled in) and replaces the old version. */
   put(resource: ResourceDefinition, object: JsonObject): StoredObject {
     const base = baseOf(resource);
     const collection = this.#collection(resource);
@@ -231,15 +207,13 @@ export class MemoryStore implements Store {
     const previous = collection.byKey.get(next.key);
     collection.byKey.set(next.key, next);
     collection.sorted = undefined;
-    this.#options.allocations.replace(
-      previous === undefined ? [] : base.claims(previous.value),
-      base.claims(next.value),
-    );
+    this.#allocations.replace(previous === undefined ? [] : base.claims(previous.value), base.claims(next.value));
     const resourceVersion = this.#version;
     this.#publish(collection, { resourceVersion, resource: base, previous, next, deleted: undefined });
     return seenAs(resource, next);
   }
 
+  /** Removes an object and returns its last state with the deletion's version. */
   remove(resource: ResourceDefinition, current: StoredObject): StoredObject {
     const base = baseOf(resource);
     const collection = this.#collection(resource);
@@ -247,16 +221,18 @@ export class MemoryStore implements Store {
     const deleted = storedObject(base, previous.value, ++this.#version);
     collection.byKey.delete(current.key);
     collection.sorted = undefined;
-    this.#options.allocations.replace(base.claims(previous.value), []);
+    this.#allocations.replace(base.claims(previous.value), []);
     const resourceVersion = this.#version;
     this.#publish(collection, { resourceVersion, resource: base, previous, next: undefined, deleted });
     return seenAs(resource, deleted);
   }
 
+  /** Events of one resource after `version`, oldest first. Check `oldestVersion` first. */
   eventsAfter(resource: ResourceDefinition, version: number): readonly StoreEvent[] {
     return eventsAfter(this.#collection(resource), version).map((event) => eventAs(resource, event));
   }
 
+  /** Calls `listener` for every later write of `resource`, or of all resources when undefined. */
   subscribe(resource: ResourceDefinition | undefined, listener: (event: StoreEvent) => void): Disposable {
     const listeners = resource === undefined ? this.#allListeners : this.#collection(resource).listeners;
     const own = (event: StoreEvent): void => listener(resource === undefined ? event : eventAs(resource, event));
@@ -264,6 +240,7 @@ export class MemoryStore implements Store {
     return { [Symbol.dispose]: () => void listeners.delete(own) };
   }
 
+  /** Removes the history: every older version then answers 410. */
   compact(): void {
     this.#forgetBefore(this.#version);
   }
@@ -271,7 +248,7 @@ export class MemoryStore implements Store {
   #publish(collection: Collection, event: StoreEvent): void {
     collection.history.push(event);
     this.#historyLength++;
-    if (this.#historyLength > this.#options.historyLimit) this.#forgetOlderHalf();
+    if (this.#historyLength > this.#historyLimit) this.#forgetOlderHalf();
     for (const listener of collection.listeners) listener(event);
     for (const listener of this.#allListeners) listener(event);
   }

@@ -45,23 +45,18 @@ export function startDaemonSetController(
 ): AsyncDisposable {
   const { pods, nodes } = context.watches;
   const readySince = followReadySince(pods, context.clock);
-  const runner = new KeyedRunner({
-    name: 'daemonset',
-    clock: context.clock,
-    log: context.log,
-    run: async (key, signal) => {
-      const { namespace, name } = splitKey(key);
-      const [daemonSet, listed, listedNodes] = await Promise.all([
-        context.api.find(apiResources.daemonSets, { namespace, name }, signal),
-        context.api.list(apiResources.pods, { namespace }, signal),
-        context.api.list(apiResources.nodes, {}, signal),
-      ]);
-      // The API server's garbage collection removes the pods of a deleted DaemonSet.
-      if (daemonSet === undefined || daemonSet.metadata.deletionTimestamp !== undefined) return undefined;
-      const isOwn = (pod: Pod): boolean => ownerDaemonSet(pod)?.uid === daemonSet.metadata.uid;
-      const own = { pods: listed.items.filter(isOwn), nodes: listedNodes.items };
-      return reconcileDaemonSet({ daemonSet, ...own, context, readySince, settleSlices }, signal);
-    },
+  const runner = new KeyedRunner('daemonset', context, async (key, signal) => {
+    const { namespace, name } = splitKey(key);
+    const [daemonSet, listed, listedNodes] = await Promise.all([
+      context.api.find(apiResources.daemonSets, { namespace, name }, signal),
+      context.api.list(apiResources.pods, { namespace }, signal),
+      context.api.list(apiResources.nodes, {}, signal),
+    ]);
+    // The API server's garbage collection removes the pods of a deleted DaemonSet.
+    if (daemonSet === undefined || daemonSet.metadata.deletionTimestamp !== undefined) return undefined;
+    const isOwn = (pod: Pod): boolean => ownerDaemonSet(pod)?.uid === daemonSet.metadata.uid;
+    const own = { pods: listed.items.filter(isOwn), nodes: listedNodes.items };
+    return reconcileDaemonSet({ daemonSet, ...own, context, readySince, settleSlices }, signal);
   });
   daemonSets.subscribe(({ before, after }) => {
     const daemonSet = after ?? before;

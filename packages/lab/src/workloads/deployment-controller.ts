@@ -42,22 +42,17 @@ export function startDeploymentController(
 ): AsyncDisposable {
   const { pods, deployments } = context.watches;
   const readySince = followReadySince(pods, context.clock);
-  const runner = new KeyedRunner({
-    name: 'deployment',
-    clock: context.clock,
-    log: context.log,
-    run: async (key, signal) => {
-      const { namespace, name } = splitKey(key);
-      const [deployment, listed] = await Promise.all([
-        context.api.find(apiResources.deployments, { namespace, name }, signal),
-        context.api.list(apiResources.pods, { namespace }, signal),
-      ]);
-      // The API server's garbage collection removes the pods of a deleted Deployment.
-      if (deployment === undefined || deployment.metadata.deletionTimestamp !== undefined) return undefined;
-      const isOwn = (pod: Pod): boolean => ownerDeployment(pod)?.uid === deployment.metadata.uid;
-      const work = { deployment, pods: listed.items.filter(isOwn), context, readySince, ...options };
-      return reconcileDeployment(work, signal);
-    },
+  const runner = new KeyedRunner('deployment', context, async (key, signal) => {
+    const { namespace, name } = splitKey(key);
+    const [deployment, listed] = await Promise.all([
+      context.api.find(apiResources.deployments, { namespace, name }, signal),
+      context.api.list(apiResources.pods, { namespace }, signal),
+    ]);
+    // The API server's garbage collection removes the pods of a deleted Deployment.
+    if (deployment === undefined || deployment.metadata.deletionTimestamp !== undefined) return undefined;
+    const isOwn = (pod: Pod): boolean => ownerDeployment(pod)?.uid === deployment.metadata.uid;
+    const work = { deployment, pods: listed.items.filter(isOwn), context, readySince, ...options };
+    return reconcileDeployment(work, signal);
   });
   deployments.subscribe(({ before, after }) => {
     const deployment = after ?? before;

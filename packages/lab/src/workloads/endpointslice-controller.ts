@@ -18,15 +18,9 @@ const managedBy = 'endpointslice.kubernetes.io/managed-by';
 export function startEndpointSliceController(context: ControllerContext): EndpointSliceController {
   const triggerTimes = createTriggerTimes();
   const { pods, nodes, services, slices } = context.watches;
-  const runner = new KeyedRunner({
-    name: 'endpointslice',
-    clock: context.clock,
-    log: context.log,
-    run: async (key, signal) => {
-      await reconcile(key, { context, triggerTimes }, signal);
-      return undefined;
-    },
-  });
+  const runner = new KeyedRunner('endpointslice', context, (key, signal) =>
+    reconcile(key, { context, triggerTimes }, signal),
+  );
   const selecting = (pod: Pod | undefined): readonly string[] =>
     pod === undefined ? [] : [...services.values()].filter((service) => selects(service, pod)).map(objectKey);
   services.subscribe(({ before, after }) => {

@@ -6,17 +6,12 @@ import { KeyedRunner } from './keyed-runner.ts';
 test('one key never runs twice at a time, and pokes during a run make one more run', async () => {
   const gates: (() => void)[] = [];
   let running = 0;
-  await using runner = new KeyedRunner({
-    name: 'test',
-    clock: new ManualClock(),
-    log: noopLogger,
-    run: async () => {
-      running += 1;
-      expect(running).toBe(1);
-      await new Promise<void>((resolve) => gates.push(resolve));
-      running -= 1;
-      return undefined;
-    },
+  await using runner = new KeyedRunner('test', { clock: new ManualClock(), log: noopLogger }, async () => {
+    running += 1;
+    expect(running).toBe(1);
+    await new Promise<void>((resolve) => gates.push(resolve));
+    running -= 1;
+    return undefined;
   });
   runner.poke('a');
   await settle();
@@ -30,14 +25,9 @@ test('one key never runs twice at a time, and pokes during a run make one more r
 
 test('settle waits for a run that began after it was called', async () => {
   const gates: (() => void)[] = [];
-  await using runner = new KeyedRunner({
-    name: 'test',
-    clock: new ManualClock(),
-    log: noopLogger,
-    run: async () => {
-      await new Promise<void>((resolve) => gates.push(resolve));
-      return undefined;
-    },
+  await using runner = new KeyedRunner('test', { clock: new ManualClock(), log: noopLogger }, async () => {
+    await new Promise<void>((resolve) => gates.push(resolve));
+    return undefined;
   });
   runner.poke('a');
   await settle();
@@ -58,16 +48,11 @@ test('a failure is retried with growing pauses, and told once; a conflict is not
   const log: Logger = { ...noopLogger, warn: (message) => warnings.push(message) };
   const runs: number[] = [];
   const errors = [conflict(), new Error('first'), new Error('second'), undefined];
-  await using runner = new KeyedRunner({
-    name: 'test',
-    clock,
-    log,
-    run: async () => {
-      runs.push(clock.now());
-      const error = errors.shift();
-      if (error !== undefined) throw error;
-      return undefined;
-    },
+  await using runner = new KeyedRunner('test', { clock, log }, async () => {
+    runs.push(clock.now());
+    const error = errors.shift();
+    if (error !== undefined) throw error;
+    return undefined;
   });
   runner.poke('a');
   await settle();
@@ -80,14 +65,9 @@ test('a failure is retried with growing pauses, and told once; a conflict is not
 test('a run can ask to be repeated, and a poke makes that superfluous', async () => {
   const clock = new ManualClock();
   const runs: number[] = [];
-  await using runner = new KeyedRunner({
-    name: 'test',
-    clock,
-    log: noopLogger,
-    run: async () => {
-      runs.push(clock.now());
-      return runs.length < 3 ? millis(100) : undefined;
-    },
+  await using runner = new KeyedRunner('test', { clock, log: noopLogger }, async () => {
+    runs.push(clock.now());
+    return runs.length < 3 ? millis(100) : undefined;
   });
   runner.poke('a');
   await clock.advance(50);
@@ -98,15 +78,10 @@ test('a run can ask to be repeated, and a poke makes that superfluous', async ()
 
 test('disposal aborts what runs, waits for it, and frees those who wait', async () => {
   let wasAborted = false;
-  const runner = new KeyedRunner({
-    name: 'test',
-    clock: new ManualClock(),
-    log: noopLogger,
-    run: async (_key, signal) => {
-      await new Promise((resolve) => signal.addEventListener('abort', resolve));
-      wasAborted = signal.aborted;
-      return undefined;
-    },
+  const runner = new KeyedRunner('test', { clock: new ManualClock(), log: noopLogger }, async (_key, signal) => {
+    await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    wasAborted = signal.aborted;
+    return undefined;
   });
   const waiting = runner.settle('a');
   await settle();

@@ -1,14 +1,5 @@
 import { ApiServerError, type Clock, type Logger, millis, type Millis } from '@switchyard/core';
 
-export interface KeyedRunnerOptions {
-  /** For the log, for example `deployment`. */
-  readonly name: string;
-  /** Reconciles `key`; resolves with the delay until the next run, or undefined. Rejections are retried. */
-  readonly run: (key: string, signal: AbortSignal) => Promise<Millis | undefined>;
-  readonly clock: Clock;
-  readonly log: Logger;
-}
-
 interface KeyState {
   isWanted: boolean;
   failures: number;
@@ -26,30 +17,33 @@ const longestRetry = 5000;
 /** Timers beyond this overflow and fire at once. One extra run a day is harmless. */
 const longestPause = 24 * 3600 * 1000;
 
+/** Reconciles a key. Resolves with the delay until the next run, if one is due. Rejections are retried. */
+type Run = (key: string, signal: AbortSignal) => Promise<Millis | undefined | void>;
+
 /**
  * Runs one function per key, never twice at a time for the same key. A poke during a run makes one more run. Disposing aborts
  * what runs and waits for it.
  */
 export class KeyedRunner implements AsyncDisposable {
-  readonly #options: KeyedRunnerOptions;
+  /** For the log, for example `deployment`. */
+  readonly #name: string;
+  readonly #context: { readonly clock: Clock; readonly log: Logger };
+  readonly #run: Run;
   readonly #states = new Map<string, KeyState>();
   readonly #ready: string[] = [];
   readonly #running = new Map<string, Promise<void>>();
   readonly #disposal = new AbortController();
 
-  constructor(options: KeyedRunnerOptions) {
-    this.#options = options;
+  constructor(name: string, context: { readonly clock: Clock; readonly log: Logger }, run: Run) {
+    this.#name = name;
+    this.#context = context;
+    this.#run = run;
   }
 
   poke(key: string): void {
     if (this.#disposal.signal.aborted) return;
-    const state = this.#states.get(key) ?? {
-      isWanted: false,
-      failures: 0,
-      isLogged: false,
-      timer: undefined,
-      waiting: [],
-    };
+    const fresh: KeyState = { isWanted: false, failures: 0, isLogged: false, timer: undefined, waiting: [] };
+    const state = this.#states.get(key) ?? fresh;
     this.#states.set(key, state);
     if (state.isWanted) return;
     state.isWanted = true;
@@ -101,10 +95,10 @@ export class KeyedRunner implements AsyncDisposable {
     state.timer = undefined;
     const waiting = state.waiting.splice(0);
     try {
-      const again = await this.#options.run(key, signal);
+      const again = await this.#run(key, signal);
       state.failures = 0;
       state.isLogged = false;
-      if (again !== undefined) this.#pokeAfter(key, state, again);
+      if (typeof again === 'number') this.#pokeAfter(key, state, again);
       else if (!state.isWanted && state.waiting.length === 0) this.#states.delete(key);
     } catch (error) {
       if (!signal.aborted) this.#retry(key, state, error);
@@ -117,7 +111,7 @@ export class KeyedRunner implements AsyncDisposable {
     const isConflict = error instanceof ApiServerError && (error.status === 409 || error.status === 404);
     if (!isConflict && !state.isLogged) {
       state.isLogged = true;
-      this.#options.log.warn('reconcile failed, will retry', { controller: this.#options.name, key, error });
+      this.#context.log.warn('reconcile failed, will retry', { controller: this.#name, key, error });
     }
     this.#pokeAfter(key, state, millis(Math.min(longestRetry, shortestRetry * 2 ** state.failures)));
     state.failures += 1;
@@ -126,7 +120,7 @@ export class KeyedRunner implements AsyncDisposable {
   #pokeAfter(key: string, state: KeyState, delay: Millis): void {
     const timer = new AbortController();
     state.timer = timer;
-    this.#options.clock.sleep(millis(Math.min(delay, longestPause)), timer.signal).then(
+    this.#context.clock.sleep(millis(Math.min(delay, longestPause)), timer.signal).then(
       () => this.poke(key),
       () => undefined,
     );

@@ -16,15 +16,7 @@ import { KeyedRunner } from './keyed-runner.ts';
 /** Starts the scheduler: every pod without a node gets one, or a `PodScheduled` condition with the reason. */
 export function startScheduler(context: ControllerContext): AsyncDisposable {
   const { pods, nodes } = context.watches;
-  const runner = new KeyedRunner({
-    name: 'scheduler',
-    clock: context.clock,
-    log: context.log,
-    run: async (_key, signal) => {
-      await scheduleAll(context, signal);
-      return undefined;
-    },
-  });
+  const runner = new KeyedRunner('scheduler', context, (_, signal) => scheduleAll(context, signal));
   // One key: pods are placed one after the other, because each placement changes the next decision.
   const poke = (): void => {
     if ([...pods.values()].some(isWaiting)) runner.poke('all pods');

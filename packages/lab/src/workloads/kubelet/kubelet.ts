@@ -36,10 +36,9 @@ export class Kubelet implements AsyncDisposable {
   constructor(context: ControllerContext, options: KubeletOptions) {
     this.#context = context;
     this.#options = options;
-    const { clock, log } = context;
     const name = `kubelet ${options.node.nodeName}`;
-    this.#statuses = new KeyedRunner({ name, clock, log, run: (key, signal) => this.#writeStatus(key, signal) });
-    this.#removals = new KeyedRunner({ name, clock, log, run: (key, signal) => this.#removeObject(key, signal) });
+    this.#statuses = new KeyedRunner(name, context, (key, signal) => this.#writeStatus(key, signal));
+    this.#removals = new KeyedRunner(name, context, (key, signal) => this.#removeObject(key, signal));
     context.watches.pods.subscribe(({ before, after }) => this.#onPod(after ?? before, after === undefined));
   }
 
@@ -89,7 +88,7 @@ export class Kubelet implements AsyncDisposable {
     this.#lastByKey.set(key, finished);
   }
 
-  async #writeStatus(statusKey: string, signal: AbortSignal): Promise<undefined> {
+  async #writeStatus(statusKey: string, signal: AbortSignal): Promise<void> {
     const { key, uid } = splitStatusKey(statusKey);
     const worker = this.#workersByUid.get(uid);
     const pod = await this.#context.api.find(apiResources.pods, splitKey(key), signal);
@@ -99,7 +98,7 @@ export class Kubelet implements AsyncDisposable {
     await this.#context.api.updateStatus(apiResources.pods, { ...pod, status }, signal);
   }
 
-  async #removeObject(statusKey: string, signal: AbortSignal): Promise<undefined> {
+  async #removeObject(statusKey: string, signal: AbortSignal): Promise<void> {
     const { key, uid } = splitStatusKey(statusKey);
     const { api } = this.#context;
     const pod = await api.find(apiResources.pods, splitKey(key), signal);
