@@ -1,18 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
-import {
-  apiResources,
-  type DaemonSet,
-  type Node,
-  type OwnerReference,
-  type Pod,
-  type PodSpec,
-} from '@switchyard/core/kubernetes';
+import { apiResources, type DaemonSet, type Node, type Pod, type PodSpec } from '@switchyard/core/kubernetes';
 import { type Millis, millis } from '@switchyard/core';
 import type { ControllerContext, ResourceWatch } from './context.ts';
-import { KeyedRunner } from './keyed-runner.ts';
 import {
-  controllerOf,
-  followReadySince,
   isPodEnded,
   isPodReady,
   isPodTerminating,
@@ -20,62 +10,35 @@ import {
   nameOf,
   objectKey,
   type ReadySince,
-  splitKey,
   untilAvailable,
 } from './facts.ts';
 import { daemonLimits, type DaemonNode, type DaemonStep, planDaemonSet } from './daemon-set-plan.ts';
 import { unlessZero } from './deployment-plan.ts';
-import { deletePod, podFromTemplate, templateHash } from './owned-pods.ts';
+import { deletePod, podFromTemplate, startOwnerController, templateHash } from './owned-pods.ts';
 import { isTolerated } from './scheduler.ts';
-
-export interface DaemonSetControllerOptions {
-  /** The caller runs the watch. */
-  readonly daemonSets: ResourceWatch<DaemonSet>;
-  /** Resolves when the EndpointSlices show the current state of `pods`. */
-  readonly settleSlices: (pods: readonly Pod[]) => Promise<void>;
-}
 
 /**
  * Starts the DaemonSet controller: a pod on every matching node, rolling updates by `maxUnavailable` or `maxSurge`.
- * It creates no ControllerRevisions; the `controller-revision-hash` label replaces them.
+ * It creates no ControllerRevisions; the `controller-revision-hash` label replaces them. The caller runs the watch.
  */
 export function startDaemonSetController(
   context: ControllerContext,
-  { daemonSets, settleSlices }: DaemonSetControllerOptions,
+  daemonSets: ResourceWatch<DaemonSet>,
+  settleSlices: DaemonSetWork['settleSlices'],
 ): AsyncDisposable {
-  const { pods, nodes } = context.watches;
-  const readySince = followReadySince(pods, context.clock);
-  const runner = new KeyedRunner('daemonset', context, async (key, signal) => {
-    const { namespace, name } = splitKey(key);
-    const [daemonSet, listed, listedNodes] = await Promise.all([
-      context.api.find(apiResources.daemonSets, { namespace, name }, signal),
-      context.api.list(apiResources.pods, { namespace }, signal),
-      context.api.list(apiResources.nodes, {}, signal),
-    ]);
-    // The API server's garbage collection removes the pods of a deleted DaemonSet.
-    if (daemonSet === undefined || daemonSet.metadata.deletionTimestamp !== undefined) return undefined;
-    const isOwn = (pod: Pod): boolean => ownerDaemonSet(pod)?.uid === daemonSet.metadata.uid;
-    const own = { pods: listed.items.filter(isOwn), nodes: listedNodes.items };
-    return reconcileDaemonSet({ daemonSet, ...own, context, readySince, settleSlices }, signal);
+  const runner = startOwnerController(context, {
+    kind: 'DaemonSet',
+    resource: apiResources.daemonSets,
+    owners: daemonSets,
+    reconcile: async (daemonSet, pods, readySince, signal) => {
+      const { items: nodes } = await context.api.list(apiResources.nodes, {}, signal);
+      return reconcileDaemonSet({ daemonSet, pods, nodes, context, readySince, settleSlices }, signal);
+    },
   });
-  daemonSets.subscribe(({ before, after }) => {
-    const daemonSet = after ?? before;
-    if (daemonSet !== undefined) runner.poke(objectKey(daemonSet));
-  });
-  pods.subscribe(({ before, after }) => {
-    const pod = after ?? before;
-    const owner = pod === undefined ? undefined : ownerDaemonSet(pod);
-    if (owner !== undefined) runner.poke(`${pod?.metadata.namespace ?? 'default'}/${owner.name}`);
-  });
-  nodes.subscribe(() => {
+  context.watches.nodes.subscribe(() => {
     for (const daemonSet of daemonSets.values()) runner.poke(objectKey(daemonSet));
   });
   return runner;
-}
-
-function ownerDaemonSet(pod: Pod): OwnerReference | undefined {
-  const owner = controllerOf(pod);
-  return owner?.kind === 'DaemonSet' ? owner : undefined;
 }
 
 const revisionHashLabel = 'controller-revision-hash';
@@ -95,6 +58,7 @@ interface DaemonSetWork {
   readonly pods: readonly Pod[];
   readonly context: ControllerContext;
   readonly readySince: ReadySince;
+  /** Resolves when the EndpointSlices show the current state of `pods`. */
   readonly settleSlices: (pods: readonly Pod[]) => Promise<void>;
 }
 

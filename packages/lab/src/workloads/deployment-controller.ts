@@ -1,19 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
-import { apiResources, type Deployment, type OwnerReference, type Pod } from '@switchyard/core/kubernetes';
+import { apiResources, type Deployment, type Pod } from '@switchyard/core/kubernetes';
 import { type Millis, millis } from '@switchyard/core';
 import type { ControllerContext } from './context.ts';
-import { KeyedRunner } from './keyed-runner.ts';
 import {
-  controllerOf,
-  followReadySince,
   inDeletionOrder,
   isPodActive,
   isPodEnded,
   isPodReady,
   isPodTerminating,
-  objectKey,
   type ReadySince,
-  splitKey,
   untilAvailable,
 } from './facts.ts';
 import {
@@ -25,12 +20,7 @@ import {
   progressDeadline,
   type RolloutStep,
 } from './deployment-plan.ts';
-import { deletePod, podFromTemplate, templateHash } from './owned-pods.ts';
-
-export interface DeploymentControllerOptions {
-  /** Resolves when the EndpointSlices show the current state of `pods`. */
-  readonly settleSlices: (pods: readonly Pod[]) => Promise<void>;
-}
+import { deletePod, podFromTemplate, startOwnerController, templateHash } from './owned-pods.ts';
 
 /**
  * Starts the deployment controller. It creates pods directly, without ReplicaSet objects; the
@@ -38,38 +28,15 @@ export interface DeploymentControllerOptions {
  */
 export function startDeploymentController(
   context: ControllerContext,
-  options: DeploymentControllerOptions,
+  settleSlices: DeploymentWork['settleSlices'],
 ): AsyncDisposable {
-  const { pods, deployments } = context.watches;
-  const readySince = followReadySince(pods, context.clock);
-  const runner = new KeyedRunner('deployment', context, async (key, signal) => {
-    const { namespace, name } = splitKey(key);
-    const [deployment, listed] = await Promise.all([
-      context.api.find(apiResources.deployments, { namespace, name }, signal),
-      context.api.list(apiResources.pods, { namespace }, signal),
-    ]);
-    // The API server's garbage collection removes the pods of a deleted Deployment.
-    if (deployment === undefined || deployment.metadata.deletionTimestamp !== undefined) return undefined;
-    const isOwn = (pod: Pod): boolean => ownerDeployment(pod)?.uid === deployment.metadata.uid;
-    const work = { deployment, pods: listed.items.filter(isOwn), context, readySince, ...options };
-    return reconcileDeployment(work, signal);
+  return startOwnerController(context, {
+    kind: 'Deployment',
+    resource: apiResources.deployments,
+    owners: context.watches.deployments,
+    reconcile: (deployment, pods, readySince, signal) =>
+      reconcileDeployment({ deployment, pods, context, readySince, settleSlices }, signal),
   });
-  deployments.subscribe(({ before, after }) => {
-    const deployment = after ?? before;
-    if (deployment !== undefined) runner.poke(objectKey(deployment));
-  });
-  pods.subscribe(({ before, after }) => {
-    const pod = after ?? before;
-    if (pod === undefined) return;
-    const owner = ownerDeployment(pod);
-    if (owner !== undefined) runner.poke(`${pod.metadata.namespace ?? 'default'}/${owner.name}`);
-  });
-  return runner;
-}
-
-function ownerDeployment(pod: Pod): OwnerReference | undefined {
-  const owner = controllerOf(pod);
-  return owner?.kind === 'Deployment' ? owner : undefined;
 }
 
 const templateHashLabel = 'pod-template-hash';
@@ -81,6 +48,7 @@ interface DeploymentWork {
   readonly pods: readonly Pod[];
   readonly context: ControllerContext;
   readonly readySince: ReadySince;
+  /** Resolves when the EndpointSlices show the current state of `pods`. */
   readonly settleSlices: (pods: readonly Pod[]) => Promise<void>;
 }
 

@@ -1,12 +1,16 @@
-import type { Random } from '@switchyard/core';
+import type { Millis, Random } from '@switchyard/core';
 import {
   type ApiObject,
+  type ApiResource,
   apiResources,
   type ObjectClient,
+  type OwnerReference,
   type Pod,
   type PodTemplate,
 } from '@switchyard/core/kubernetes';
-import { isPodTerminating } from './facts.ts';
+import type { ControllerContext, ResourceWatch } from './context.ts';
+import { controllerOf, followReadySince, isPodTerminating, objectKey, type ReadySince, splitKey } from './facts.ts';
+import { KeyedRunner } from './keyed-runner.ts';
 
 /** Kubernetes' alphabet for generated names: no vowels and no characters that look like vowels. */
 const safeLetters = 'bcdfghjklmnpqrstvwxz2456789';
@@ -67,4 +71,47 @@ export async function deletePod(pod: Pod, api: ObjectClient, signal: AbortSignal
   if (isPodTerminating(pod)) return;
   const { namespace, name = '' } = pod.metadata;
   await api.delete(apiResources.pods, { namespace, name }, {}, signal);
+}
+
+/** A kind of owner, and the step that its controller takes. */
+export interface OwnerController<T extends ApiObject> {
+  readonly kind: PodOwner['kind'];
+  readonly resource: ApiResource<T>;
+  readonly owners: ResourceWatch<T>;
+  /** Gets the current pods of the owner. Resolves with the delay until the next run. */
+  reconcile(owner: T, pods: readonly Pod[], readySince: ReadySince, signal: AbortSignal): Promise<Millis | undefined>;
+}
+
+/** Starts a controller that reconciles an owner when it or one of its pods changes. */
+export function startOwnerController<T extends ApiObject>(
+  context: ControllerContext,
+  { kind, resource, owners, reconcile }: OwnerController<T>,
+): KeyedRunner {
+  const { pods } = context.watches;
+  const readySince = followReadySince(pods, context.clock);
+  const ownerOf = (pod: Pod): OwnerReference | undefined => {
+    const owner = controllerOf(pod);
+    return owner?.kind === kind ? owner : undefined;
+  };
+  const runner = new KeyedRunner(kind.toLowerCase(), context, async (key, signal) => {
+    const { namespace, name } = splitKey(key);
+    const [owner, listed] = await Promise.all([
+      context.api.find(resource, { namespace, name }, signal),
+      context.api.list(apiResources.pods, { namespace }, signal),
+    ]);
+    // The API server's garbage collection removes the pods of a deleted owner.
+    if (owner === undefined || owner.metadata.deletionTimestamp !== undefined) return undefined;
+    const own = listed.items.filter((pod) => ownerOf(pod)?.uid === owner.metadata.uid);
+    return reconcile(owner, own, readySince, signal);
+  });
+  owners.subscribe(({ before, after }) => {
+    const owner = after ?? before;
+    if (owner !== undefined) runner.poke(objectKey(owner));
+  });
+  pods.subscribe(({ before, after }) => {
+    const pod = after ?? before;
+    const owner = pod === undefined ? undefined : ownerOf(pod);
+    if (owner !== undefined) runner.poke(`${pod?.metadata.namespace ?? 'default'}/${owner.name}`);
+  });
+  return runner;
 }

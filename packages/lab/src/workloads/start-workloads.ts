@@ -53,13 +53,10 @@ export async function startWorkloads(options: WorkloadsOptions, signal: AbortSig
     for (const event of podEvents(before, after, clock.now())) feed.emit(event);
   });
   const slices = stack.use(startEndpointSliceController(context));
-  const order = {
-    settleSlices: async (pods: readonly Pod[]): Promise<void> => {
-      await Promise.all(pods.map((pod) => slices.settle(pod)));
-    },
-  };
-  stack.use(startDeploymentController(context, order));
-  if (daemonSets !== undefined) stack.use(startDaemonSetController(context, { daemonSets, ...order }));
+  const settle = async (pods: readonly Pod[]): Promise<void> =>
+    void (await Promise.all(pods.map((pod) => slices.settle(pod))));
+  stack.use(startDeploymentController(context, settle));
+  if (daemonSets !== undefined) stack.use(startDaemonSetController(context, daemonSets, settle));
   stack.use(startScheduler(context));
   for (const node of lab.nodes) stack.use(new Kubelet(context, { lab, node, emit: feed.emit }));
   const following = Promise.all(all.map((watch) => watch.run(stop.signal)));

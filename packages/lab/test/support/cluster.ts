@@ -35,8 +35,8 @@ export async function startTestCluster(
   const settleSlices = async (pods: readonly Parameters<typeof slices.settle>[0][]): Promise<void> => {
     await Promise.all(pods.map((pod) => slices.settle(pod)));
   };
-  const deployments = startDeploymentController(context, { settleSlices });
-  const daemons = startDaemonSetController(context, { daemonSets, settleSlices });
+  const deployments = startDeploymentController(context, settleSlices);
+  const daemons = startDaemonSetController(context, daemonSets, settleSlices);
   const stop = new AbortController();
   const following = Promise.all(all.map((watch) => watch.run(stop.signal)));
   await Promise.all(all.map(({ listed }) => listed));

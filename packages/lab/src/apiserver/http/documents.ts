@@ -120,64 +120,51 @@ function groupEntry(name: string): JsonObject {
   return { name, versions: [version], preferredVersion: version };
 }
 
-/** The paths of `/openapi/v3`, and the document behind each. */
-interface OpenApiV3 {
-  readonly index: JsonObject;
-  /** By path below `/openapi/v3/`, for example `apis/apps/v1`. */
-  readonly documents: ReadonlyMap<string, string>;
+/** Builds the documents by path below `/openapi/v3/`: enough for kubectl's `fieldValidation` check, `explain` and strategic merges. */
+function buildOpenApiV3(resources: readonly ResourceDefinition[]): ReadonlyMap<string, string> {
+  const byVersion = Object.entries(Object.groupBy(resources, apiVersionOf));
+  return new Map(
+    byVersion.map(([apiVersion, served = []]) => [
+      apiVersion.includes('/') ? `apis/${apiVersion}` : `api/${apiVersion}`,
+      JSON.stringify(documentOf(served)),
+    ]),
+  );
 }
 
-/** Builds the v3 documents: enough for kubectl's `fieldValidation` check, `explain` and strategic merges. */
-function buildOpenApiV3(resources: readonly ResourceDefinition[]): OpenApiV3 {
-  const documents = new Map<string, string>();
+function indexOf(documents: ReadonlyMap<string, string>): string {
+  const paths = [...documents].map(([path, text]) => [
+    path,
+    { serverRelativeURL: `/openapi/v3/${path}?hash=${etagOf(text).slice(1, 33)}` },
+  ]);
+  return JSON.stringify({ paths: Object.fromEntries(paths) });
+}
+
+function documentOf(resources: readonly ResourceDefinition[]): JsonObject {
+  const schemas: MutableJsonObject = {};
   const paths: MutableJsonObject = {};
-  for (const apiVersion of new Set(resources.map(apiVersionOf))) {
-    const served = resources.filter((resource) => apiVersionOf(resource) === apiVersion);
-    const path = apiVersion.includes('/') ? `apis/${apiVersion}` : `api/${apiVersion}`;
-    const text = JSON.stringify(documentOf(served, 'v3'));
-    documents.set(path, text);
-    paths[path] = { serverRelativeURL: `/openapi/v3/${path}?hash=${etagOf(text).slice(1, 33)}` };
-  }
-  return { index: { paths }, documents };
-}
-
-/** Builds the v2 document as JSON. Clients that request protobuf get an empty document, which they accept. */
-function buildOpenApiV2(resources: readonly ResourceDefinition[]): JsonObject {
-  return documentOf(resources, 'v2');
-}
-
-type Dialect = 'v2' | 'v3';
-
-function documentOf(resources: readonly ResourceDefinition[], dialect: Dialect): JsonObject {
-  const definitions: MutableJsonObject = {};
-  const paths: MutableJsonObject = {};
+  const names = ['dryRun', 'fieldManager', 'fieldValidation', 'force'];
+  const parameters = names.map((name) => ({ name, in: 'query', schema: { type: 'string', uniqueItems: true } }));
   for (const resource of resources) {
-    const name = definitionName(resource, resource.schema.type);
-    definitions[name] = {
-      ...schemaOf(resource.schema),
-      'x-kubernetes-group-version-kind': [gvkOf(resource)],
+    const { group, version, kind, plural, schema, isNamespaced } = resource;
+    const gvk = { group, version, kind };
+    const room = group === '' ? 'core' : (group.split('.')[0] ?? '');
+    schemas[`io.k8s.api.${room}.${version}.${schema.type}`] = {
+      ...schemaOf(schema),
+      'x-kubernetes-group-version-kind': [gvk],
     };
-    paths[pathOf(resource)] = { patch: patchOperation(resource, dialect) };
+    const root = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
+    paths[`${root}${isNamespaced ? '/namespaces/{namespace}' : ''}/${plural}/{name}`] = {
+      patch: {
+        operationId: `patch${kind}`,
+        parameters,
+        responses: { '200': { description: 'OK' } },
+        'x-kubernetes-action': 'patch',
+        'x-kubernetes-group-version-kind': gvk,
+      },
+    };
   }
   const info = { title: 'Kubernetes', version: 'v1.36.2' };
-  return dialect === 'v2'
-    ? { swagger: '2.0', info, paths, definitions }
-    : { openapi: '3.0.0', info, paths, components: { schemas: definitions } };
-}
-
-function patchOperation(resource: ResourceDefinition, dialect: Dialect): JsonObject {
-  const parameter = (name: string): JsonObject =>
-    dialect === 'v2'
-      ? { name, in: 'query', type: 'string', uniqueItems: true }
-      : { name, in: 'query', schema: { type: 'string', uniqueItems: true } };
-  const names = ['dryRun', 'fieldManager', 'fieldValidation', 'force'];
-  return {
-    operationId: `patch${resource.kind}`,
-    parameters: names.map(parameter),
-    responses: { '200': { description: 'OK' } },
-    'x-kubernetes-action': 'patch',
-    'x-kubernetes-group-version-kind': gvkOf(resource),
-  };
+  return { openapi: '3.0.0', info, paths, components: { schemas } };
 }
 
 function schemaOf(schema: Schema): JsonObject {
@@ -216,26 +203,8 @@ function objectSchemaOf(schema: ObjectSchema): JsonObject {
   };
 }
 
-function definitionName(resource: ResourceDefinition, type: string): string {
-  const group = resource.group === '' ? 'core' : (resource.group.split('.')[0] ?? '');
-  return `io.k8s.api.${group}.${resource.version}.${type}`;
-}
-
-function gvkOf(resource: ResourceDefinition): JsonObject {
-  return { group: resource.group, version: resource.version, kind: resource.kind };
-}
-
-function pathOf(resource: ResourceDefinition): string {
-  const root = resource.group === '' ? `/api/${resource.version}` : `/apis/${resource.group}/${resource.version}`;
-  const scope = resource.isNamespaced ? '/namespaces/{namespace}' : '';
-  return `${root}${scope}/${resource.plural}/{name}`;
-}
-
-/** Everything that is not a resource: discovery, version, OpenAPI, health. */
-export interface Documents {
-  /** Undefined when the path is none of these. */
-  answer(path: string, request: IncomingMessage): Answer | undefined;
-}
+/** Answers discovery, version, OpenAPI and health; undefined when the path is none of these. */
+export type Documents = (path: string, request: IncomingMessage) => Answer | undefined;
 
 const aggregatedType = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList';
 const protobufType = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
@@ -259,15 +228,12 @@ const version = {
 /** Builds the documents of one server; they are constant while it runs. */
 export function createDocuments(resources: readonly ResourceDefinition[]): Documents {
   const v3 = buildOpenApiV3(resources);
-  const v2 = JSON.stringify(buildOpenApiV2(resources));
   const made = new Date().toUTCString();
-  return {
-    answer: (path, request) => {
-      if (/^\/(?:healthz|livez|readyz)(?:\/|$)/.test(path)) return textAnswer(200, 'ok');
-      if (path === '/version' || path === '/version/') return jsonAnswer(version);
-      if (path.startsWith('/openapi/')) return openApiAnswer(path, request, { v3, v2, made });
-      return discoveryAnswer(path, request, resources);
-    },
+  return (path, request) => {
+    if (/^\/(?:healthz|livez|readyz)(?:\/|$)/.test(path)) return textAnswer(200, 'ok');
+    if (path === '/version' || path === '/version/') return jsonAnswer(version);
+    if (path.startsWith('/openapi/')) return openApiAnswer(path, request, v3, made);
+    return discoveryAnswer(path, request, resources);
   };
 }
 
@@ -288,31 +254,21 @@ function discoveryAnswer(
   return { status: 200, body, contentType: aggregatedType, headers };
 }
 
-interface OpenApi {
-  readonly v3: ReturnType<typeof buildOpenApiV3>;
-  readonly v2: string;
-  /** HTTP date. */
-  readonly made: string;
-}
-
-function openApiAnswer(path: string, request: IncomingMessage, openApi: OpenApi): Answer | undefined {
-  const headers = { 'Last-Modified': openApi.made };
-  const isKnown = request.headers['if-modified-since'] === openApi.made;
+/** `made` is an HTTP date. */
+function openApiAnswer(
+  path: string,
+  request: IncomingMessage,
+  v3: ReadonlyMap<string, string>,
+  made: string,
+): Answer | undefined {
+  const headers = { 'Last-Modified': made };
   if (path === '/openapi/v3') {
-    if (isKnown) return { status: 304, body: '', headers };
-    return { status: 200, body: JSON.stringify(openApi.v3.index), contentType: 'text/plain; charset=utf-8', headers };
+    if (request.headers['if-modified-since'] === made) return { status: 304, body: '', headers };
+    return { status: 200, body: indexOf(v3), contentType: 'text/plain; charset=utf-8', headers };
   }
-  if (path === '/openapi/v2') {
-    // kubectl requests protobuf. An empty message is a document without definitions, so kubectl skips validation.
-    const wantsProtobuf = (request.headers.accept ?? '').includes('protobuf');
-    return {
-      status: 200,
-      body: wantsProtobuf ? '' : openApi.v2,
-      contentType: wantsProtobuf ? protobufType : 'application/json',
-      headers,
-    };
-  }
-  const document = openApi.v3.documents.get(path.slice('/openapi/v3/'.length));
+  // An empty protobuf message is a document without definitions, so kubectl skips validation.
+  if (path === '/openapi/v2') return { status: 200, body: '', contentType: protobufType, headers };
+  const document = v3.get(path.slice('/openapi/v3/'.length));
   if (document === undefined) return undefined;
   return { status: 200, body: document, headers: { ...headers, Etag: etagOf(document) } };
 }

@@ -81,7 +81,7 @@ async function passes(fault: Fault, context: ServerContext, exchange: ProxyExcha
 async function answerRequest(context: ServerContext, exchange: ProxyExchange): Promise<Answer | undefined> {
   const { url, request, response } = exchange;
   const path = url.pathname;
-  const document = context.documents.answer(path, request);
+  const document = context.documents(path, request);
   if (document !== undefined) return document;
   const info = parseResourcePath(path, context.resources);
   if (info === undefined) return textAnswer(404, '404 page not found\n');
