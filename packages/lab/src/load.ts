@@ -73,46 +73,32 @@ export function startLoad(host: LabHost, options: LoadOptions): LoadRun {
   if (!/^(http|tcp):\/\//.test(url)) throw new UsageError('load.url', `neither an http nor a tcp URL: ${url}`);
   const argument = JSON.stringify({ url, rate, timeout, duration } satisfies LoadProgramOptions);
   const args = [...nodeProgram('load-generator'), argument];
-  return new GeneratorRun(host.spawn(process.execPath, args, { ipc: true, logName: 'load' }));
+  return followGenerator(host.spawn(process.execPath, args, { ipc: true, logName: 'load' }));
 }
 
-class GeneratorRun implements LoadRun {
-  readonly finished: Promise<readonly LoadResult[]>;
-  readonly pid: number;
-  readonly logFile: string;
-  readonly #generator: LabProcess;
-  readonly #results = new LoadResults();
-
-  constructor(generator: LabProcess) {
-    this.#generator = generator;
-    this.pid = generator.pid;
-    this.logFile = generator.logFile;
-    generator.child.on('message', (message) => this.#results.add([message as LoadResult]));
-    this.finished = this.#finish();
-    this.finished.catch(() => undefined); // callers await `finished` themselves
-  }
-
-  async stop(): Promise<readonly LoadResult[]> {
-    if (!this.#results.isFinished) this.#generator.child.kill('SIGTERM');
-    return this.finished;
-  }
-
-  [Symbol.asyncIterator](): AsyncIterator<LoadResult> {
-    return this.#results.read(this.finished);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#generator.stop(millis(0));
-    await this.finished.catch(() => undefined);
-  }
-
-  async #finish(): Promise<readonly LoadResult[]> {
-    const { child, ended, logFile } = this.#generator;
-    // The channel closes after the last message was received; the exit may be seen before that.
-    const closed = new Promise<void>((resolve) => child.once('disconnect', resolve));
-    const [status] = await Promise.all([ended, closed]);
-    this.#results.finish();
+function followGenerator({ child, ended, pid, logFile, stop }: LabProcess): LoadRun {
+  const results = new LoadResults();
+  child.on('message', (message) => results.add([message as LoadResult]));
+  // The channel closes after the last message was received; the exit may be seen before that.
+  const closed = new Promise<void>((resolve) => child.once('disconnect', resolve));
+  const finished = Promise.all([ended, closed]).then(([status]) => {
+    results.finish();
     if (status !== 0) throw new HostError('load.died', `the load generator ended with ${status}; see ${logFile}`);
-    return this.#results.inOrder();
-  }
+    return results.inOrder();
+  });
+  finished.catch(() => undefined); // callers await `finished` themselves
+  return {
+    finished,
+    pid,
+    logFile,
+    stop: () => {
+      if (!results.isFinished) child.kill('SIGTERM');
+      return finished;
+    },
+    [Symbol.asyncIterator]: () => results.read(finished),
+    [Symbol.asyncDispose]: async () => {
+      await stop(millis(0));
+      await finished.catch(() => undefined);
+    },
+  };
 }

@@ -26,19 +26,12 @@ import { findCgroup2Mount, killCgroup, removeCgroup, tryMakeCgroup } from './cgr
 import { destroyLab, listLabs, removeNamespaces } from './destroy-lab.ts';
 import type { Lab, LabHost, LabNode, LabOptions, LabPod, PerFamily } from './lab.ts';
 import { checkHostName, checkLabName, labCgroup, labDiskFolder, labFolder, namespaceName } from './names.ts';
-import { NamespaceHost } from './namespace-host.ts';
+import { namespaceHost } from './namespace-host.ts';
 import { runProgram, runScript } from './run-program.ts';
 import { claimLabFolder, isAlive, processIdentity, readLabRecord } from './lab-record.ts';
 
-interface NamespaceLabParts {
-  readonly options: LabOptions;
-  readonly folder: string;
-  readonly limitations: readonly string[];
-  readonly hosts: readonly LabHost[];
-}
-
 interface PodRecord {
-  readonly host: NamespaceHost & LabPod;
+  readonly host: LabPod;
   readonly nodeInterface: string;
   readonly cgroup: string | undefined;
   removal: Promise<void> | undefined;
@@ -62,22 +55,19 @@ class NamespaceLab implements Lab {
   #podsMade = 0;
   #disposal: Promise<void> | undefined;
 
-  constructor(parts: NamespaceLabParts) {
-    const byName = (name: string): LabHost => {
-      const host = parts.hosts.find((candidate) => candidate.name === name);
-      if (host === undefined) throw new UsageError('lab.host', `lab ${parts.options.name} has no host ${name}`);
-      return host;
-    };
-    this.name = parts.options.name;
-    this.ipFamilies = parts.options.ipFamilies;
-    this.folder = parts.folder;
+  /** `hosts` are in the order of `planHosts`. */
+  constructor(options: LabOptions, folder: string, limitations: readonly string[], hosts: readonly LabHost[]) {
+    const [client, loadBalancer, apiServer, ...nodes] = hosts as [LabHost, LabHost, LabHost, ...LabNode[]];
+    this.name = options.name;
+    this.ipFamilies = options.ipFamilies;
+    this.folder = folder;
     this.diskFolder = labDiskFolder(this.name);
-    this.limitations = parts.limitations;
-    this.hosts = parts.hosts;
-    this.client = byName('client');
-    this.loadBalancer = byName('lb');
-    this.apiServer = byName('api');
-    this.nodes = parts.hosts.filter((host): host is LabNode => 'podCidrs' in host);
+    this.limitations = limitations;
+    this.hosts = hosts;
+    this.client = client;
+    this.loadBalancer = loadBalancer;
+    this.apiServer = apiServer;
+    this.nodes = nodes;
   }
 
   async addPod(node: LabNode, name: string, address?: PerFamily<IpAddress>): Promise<LabPod> {
@@ -87,8 +77,8 @@ class NamespaceLab implements Lab {
     const nodeInterface = `pod${this.#podsMade}`;
     const namespace = namespaceName(this.name, name);
     const cgroup = node.cgroupPath === undefined ? undefined : `${node.cgroupPath}/${name}`;
-    const base = new NamespaceHost({ name, namespace, addresses, cgroup, logFolder: `${this.folder}/logs` });
-    const host = Object.assign(base, { node });
+    const logFolder = `${this.folder}/logs`;
+    const host: LabPod = { ...namespaceHost({ name, namespace, addresses, cgroup, logFolder }), node };
     this.#podsByName.set(name, { host, nodeInterface, cgroup, removal: undefined });
     for (const taken of Object.values(addresses)) this.#addressesTaken.add(taken);
     try {
@@ -242,8 +232,8 @@ async function assemble(options: LabOptions, plan: NetworkPlan): Promise<Lab> {
   const limitations: string[] = [];
   const cgroup = await makeCgroups(options.name, plan, limitations);
   const bpffs = await mountBpf(folder, plan, limitations);
-  const make = (host: HostPlan): NamespaceHost | LabNode => {
-    const base = new NamespaceHost({
+  const make = (host: HostPlan): LabHost | LabNode => {
+    const base = namespaceHost({
       name: host.name,
       namespace: namespaceName(options.name, host.name),
       addresses: hostAddresses(host.number, options.ipFamilies),
@@ -251,16 +241,17 @@ async function assemble(options: LabOptions, plan: NetworkPlan): Promise<Lab> {
       logFolder: `${folder}/logs`,
     });
     if (host.nodeIndex === undefined) return base;
-    return Object.assign(base, {
+    return {
+      ...base,
       nodeName: nodeName(host.name),
       zone: zones[(host.nodeIndex - 1) % zones.length] ?? 'zone-a',
       podCidrs: podCidrs(host.nodeIndex, options.ipFamilies),
       cgroupPath: cgroup === undefined ? undefined : `${cgroup}/${host.name}`,
       bpffsPath: bpffs ? bpffsPath(folder, host.name) : undefined,
-    });
+    };
   };
   const hosts: readonly LabHost[] = plan.hosts.map(make);
-  return new NamespaceLab({ options, folder, limitations, hosts });
+  return new NamespaceLab(options, folder, limitations, hosts);
 }
 
 async function makeCgroups(lab: string, plan: NetworkPlan, limitations: string[]): Promise<string | undefined> {

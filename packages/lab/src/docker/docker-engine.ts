@@ -78,7 +78,7 @@ export async function startDockerEngine(options: DockerEngineOptions, signal: Ab
   await mkdir(`${data}/cli`, { recursive: true, mode: 0o700 });
   await writeFile(`${data}/first-process`, firstProcessScript);
   await writeFile(`${data}/daemon.json`, JSON.stringify(await settings(data)));
-  const script = engineScript({ cgroupMount, cgroup: 'docker', data, programs, shared: labsRoot });
+  const script = engineScript({ cgroupMount, data, programs });
   const start = (): LabProcess => host.spawn('sh', ['-c', script], { logName: 'docker' });
   const engine: StartedEngine = { host, running: start(), data, programs, cgroup: undefined };
   try {
@@ -219,42 +219,32 @@ async function stop(engine: StartedEngine): Promise<void> {
   await rm(data, { recursive: true, force: true, maxRetries: 5 });
 }
 
-/** Parameters of the engine's shell script. All paths are absolute and contain no single quote. */
-interface EngineScriptOptions {
-  /** Mount point of cgroup v2 on this machine. */
-  readonly cgroupMount: string;
-  /** Name of the engine's cgroup below the one it is started in. */
-  readonly cgroup: string;
-  /** Folder on disk for images, containers and the socket. */
-  readonly data: string;
-  /** Folder with the unpacked docker.io package. */
-  readonly programs: string;
-  /** Folder below /run that the engine and its containers' volumes can access. The rest of /run is hidden. */
-  readonly shared: string;
-}
-
 /** The engine's socket, seen by the engine and by this machine under the same path. */
 function socketPath(data: string): string {
   return `${data}/docker.sock`;
 }
 
 /**
- * Returns a POSIX shell script that becomes a Docker Engine. It can change only `data` on this machine: it runs in its own
+ * Returns a POSIX shell script that becomes a Docker Engine. Its paths are absolute and contain no single quote. It can change only `data` on this machine: it runs in its own
  * namespaces for cgroups, mounts, processes, IPC and host name, and in the network namespace it is started in. When the
  * first process ends, the kernel ends all containers and removes all mounts.
  *
+ * - Of /run it can access only the labs' folder.
  * - Its cgroup root is a folder below the caller's cgroup; it sits in a folder beside the containers', since cgroup v2
  *   hands controllers only to cgroups without processes.
  * - /proc/sys is read-only, but for the network namespace's own part: dockerd raises the machine's key quota otherwise. AppArmor is hidden, or dockerd would load a
  *   profile into the kernel. `modprobe` does nothing.
  */
-function engineScript(options: EngineScriptOptions): string {
-  const { cgroupMount, cgroup, data, programs, shared } = options;
+function engineScript({
+  cgroupMount,
+  data,
+  programs,
+}: Readonly<Record<'cgroupMount' | 'data' | 'programs', string>>): string {
   return `set -eu
-own='${cgroupMount}'$(sed -n 's/^0:://p' /proc/self/cgroup)/'${cgroup}'
+own='${cgroupMount}'$(sed -n 's/^0:://p' /proc/self/cgroup)/docker
 mkdir -p "$own/engine"
 echo 0 >"$own/cgroup.procs"
-export own data='${data}' programs='${programs}' shared='${shared}'
+export own data='${data}' programs='${programs}' shared='${labsRoot}'
 exec unshare --cgroup -- sh -euc '
   echo 0 >"$own/engine/cgroup.procs"
   exec unshare --mount --propagation private --pid --fork --kill-child --ipc --uts -- sh -eu "$data/first-process"
