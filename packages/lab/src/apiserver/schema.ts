@@ -59,6 +59,11 @@ export const any: Schema = { kind: 'any' };
 /** Labels, annotations, selectors. */
 export const textMap: Schema = { kind: 'map', values: textPointer };
 
+/** Consecutive fields of one type, in this order. */
+export function fields(schema: Schema, ...names: readonly string[]): ObjectSchema['fields'] {
+  return Object.fromEntries(names.map((name) => [name, schema]));
+}
+
 /** A type whose fields are all known. */
 export function object(type: string, fields: Readonly<Record<string, Schema>>): ObjectSchema {
   return { kind: 'object', type, fields, isOpen: false, isRetainKeys: false };
@@ -100,12 +105,7 @@ export const textSet: ListSchema = {
 export const textList: ListSchema = list(textPointer);
 
 export const objectMeta: ObjectSchema = object('ObjectMeta', {
-  name: text,
-  generateName: text,
-  namespace: text,
-  selfLink: text,
-  uid: text,
-  resourceVersion: text,
+  ...fields(text, 'name', 'generateName', 'namespace', 'selfLink', 'uid', 'resourceVersion'),
   generation: long,
   creationTimestamp: text,
   deletionTimestamp: text,
@@ -115,10 +115,7 @@ export const objectMeta: ObjectSchema = object('ObjectMeta', {
   ownerReferences: listByKey(
     'uid',
     object('OwnerReference', {
-      apiVersion: text,
-      kind: text,
-      name: text,
-      uid: text,
+      ...fields(text, 'apiVersion', 'kind', 'name', 'uid'),
       controller: flagPointer,
       blockOwnerDeletion: flagPointer,
     }),
@@ -142,12 +139,7 @@ export const condition: ObjectSchema = object('Condition', {
   type: text,
   status: text,
   observedGeneration: long,
-  lastProbeTime: text,
-  lastHeartbeatTime: text,
-  lastUpdateTime: text,
-  lastTransitionTime: text,
-  reason: text,
-  message: text,
+  ...fields(text, 'lastProbeTime', 'lastHeartbeatTime', 'lastUpdateTime', 'lastTransitionTime', 'reason', 'message'),
 });
 
 export const labelSelector: ObjectSchema = object('LabelSelector', {
@@ -156,13 +148,7 @@ export const labelSelector: ObjectSchema = object('LabelSelector', {
 });
 
 export const objectReference: ObjectSchema = object('ObjectReference', {
-  kind: text,
-  namespace: text,
-  name: text,
-  uid: text,
-  apiVersion: text,
-  resourceVersion: text,
-  fieldPath: text,
+  ...fields(text, 'kind', 'namespace', 'name', 'uid', 'apiVersion', 'resourceVersion', 'fieldPath'),
 });
 
 export function topLevel(type: string, fields: ObjectSchema['fields']): ObjectSchema {

@@ -1,5 +1,6 @@
 import { type JsonObject, type MutableJsonObject, objectAt, stringAt } from './json.ts';
 import { apiVersionOf, type ResourceDefinition } from './resource.ts';
+import { objectMeta } from './schema.ts';
 import type { Allocations } from './allocations.ts';
 
 export type WatchEventType = 'ADDED' | 'MODIFIED' | 'DELETED';
@@ -46,21 +47,7 @@ export class StoredObject {
   }
 }
 
-const metaOrder = [
-  'name',
-  'generateName',
-  'namespace',
-  'uid',
-  'resourceVersion',
-  'generation',
-  'creationTimestamp',
-  'deletionTimestamp',
-  'deletionGracePeriodSeconds',
-  'labels',
-  'annotations',
-  'ownerReferences',
-  'finalizers',
-] as const;
+const { selfLink: _selfLink, managedFields: _managedFields, ...metaFields } = objectMeta.fields;
 
 /**
  * Returns `object` as one stored version: without type fields, `metadata` in the server's order with this version.
@@ -74,7 +61,7 @@ export function storedObject(
   const { kind: _kind, apiVersion: _apiVersion, metadata: _metadata, ...rest } = object;
   const given = objectAt(object, 'metadata');
   const metadata: MutableJsonObject = {};
-  for (const field of metaOrder) {
+  for (const field in metaFields) {
     const value = field === 'resourceVersion' ? version?.toString() : given[field];
     if (value !== undefined) metadata[field] = value;
   }

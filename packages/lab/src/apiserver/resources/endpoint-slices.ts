@@ -17,9 +17,7 @@ const endpointPort = t.object('EndpointPort', {
 const endpointFields = {
   addresses: t.textList,
   conditions: t.object('EndpointConditions', {
-    ready: t.flagPointer,
-    serving: t.flagPointer,
-    terminating: t.flagPointer,
+    ...t.fields(t.flagPointer, 'ready', 'serving', 'terminating'),
   }),
   hostname: t.textPointer,
   targetRef: t.objectReference,

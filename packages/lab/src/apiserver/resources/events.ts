@@ -69,10 +69,7 @@ export const newEvents: ResourceDefinition = defineResource({
   schema: t.topLevel('Event', {
     eventTime: t.text,
     series: eventSeries,
-    reportingController: t.text,
-    reportingInstance: t.text,
-    action: t.text,
-    reason: t.text,
+    ...t.fields(t.text, 'reportingController', 'reportingInstance', 'action', 'reason'),
     regarding: t.objectReference,
     related: t.objectReference,
     note: t.text,

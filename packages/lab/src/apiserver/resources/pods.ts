@@ -27,11 +27,7 @@ const probe = t.object('Probe', {
   }),
   tcpSocket: t.object('TCPSocketAction', { port: t.intOrString, host: t.text }),
   grpc: t.object('GRPCAction', { port: t.intPointer, service: t.textPointer }),
-  initialDelaySeconds: t.int,
-  timeoutSeconds: t.int,
-  periodSeconds: t.int,
-  successThreshold: t.int,
-  failureThreshold: t.int,
+  ...t.fields(t.int, 'initialDelaySeconds', 'timeoutSeconds', 'periodSeconds', 'successThreshold', 'failureThreshold'),
   terminationGracePeriodSeconds: t.longPointer,
 });
 
@@ -70,9 +66,7 @@ const container = t.openObject('Container', {
     preStop: lifecycleHandler,
     stopSignal: t.textPointer,
   }),
-  terminationMessagePath: t.text,
-  terminationMessagePolicy: t.text,
-  imagePullPolicy: t.text,
+  ...t.fields(t.text, 'terminationMessagePath', 'terminationMessagePolicy', 'imagePullPolicy'),
 });
 
 const podSpec = t.openObject('PodSpec', {
@@ -87,9 +81,7 @@ const podSpec = t.openObject('PodSpec', {
   serviceAccountName: t.text,
   automountServiceAccountToken: t.flagPointer,
   nodeName: t.text,
-  hostNetwork: t.flag,
-  hostPID: t.flag,
-  hostIPC: t.flag,
+  ...t.fields(t.flag, 'hostNetwork', 'hostPID', 'hostIPC'),
   securityContext: t.openObject('PodSecurityContext', {}),
   imagePullSecrets: t.listByKey('name', t.localReference),
   hostname: t.text,
@@ -98,10 +90,7 @@ const podSpec = t.openObject('PodSpec', {
   schedulerName: t.text,
   tolerations: t.list(
     t.object('Toleration', {
-      key: t.text,
-      operator: t.text,
-      value: t.text,
-      effect: t.text,
+      ...t.fields(t.text, 'key', 'operator', 'value', 'effect'),
       tolerationSeconds: t.longPointer,
     }),
   ),
@@ -204,9 +193,7 @@ export const pods: ResourceDefinition = defineResource({
     status: t.openObject('PodStatus', {
       phase: t.text,
       conditions: t.listByKey('type', t.condition),
-      message: t.text,
-      reason: t.text,
-      hostIP: t.text,
+      ...t.fields(t.text, 'message', 'reason', 'hostIP'),
       hostIPs: t.listByKey('ip', t.object('HostIP', { ip: t.text })),
       podIP: t.text,
       podIPs: t.listByKey('ip', t.object('PodIP', { ip: t.text })),

@@ -10,11 +10,7 @@ import { ageColumn, column, nameColumn, numberColumn } from './common.ts';
 import * as t from '../schema.ts';
 
 const policyRule = t.object('PolicyRule', {
-  verbs: t.textList,
-  apiGroups: t.textList,
-  resources: t.textList,
-  resourceNames: t.textList,
-  nonResourceURLs: t.textList,
+  ...t.fields(t.textList, 'verbs', 'apiGroups', 'resources', 'resourceNames', 'nonResourceURLs'),
 });
 
 /** All kinds of the server, in the order of discovery. */

@@ -12,7 +12,42 @@ import {
   withFields,
 } from '../json.ts';
 import type { ResourceContext } from '../resource.ts';
+import * as t from '../schema.ts';
 import { internalError } from '../status-error.ts';
+
+/** Schema of `spec`. Its order is that of the fields in a stored Service. */
+export const serviceSpec: t.ObjectSchema = t.object('ServiceSpec', {
+  ports: t.listByKey(
+    'port',
+    t.object('ServicePort', {
+      name: t.text,
+      protocol: t.text,
+      appProtocol: t.textPointer,
+      port: t.intPointer,
+      targetPort: t.intOrString,
+      nodePort: t.int,
+    }),
+  ),
+  selector: t.textMap,
+  clusterIP: t.text,
+  clusterIPs: t.textList,
+  type: t.text,
+  externalIPs: t.textList,
+  sessionAffinity: t.text,
+  loadBalancerIP: t.text,
+  loadBalancerSourceRanges: t.textList,
+  externalName: t.text,
+  externalTrafficPolicy: t.text,
+  healthCheckNodePort: t.int,
+  publishNotReadyAddresses: t.flag,
+  sessionAffinityConfig: t.object('SessionAffinityConfig', {
+    clientIP: t.object('ClientIPConfig', { timeoutSeconds: t.intPointer }),
+  }),
+  ipFamilies: t.textList,
+  ipFamilyPolicy: t.textPointer,
+  allocateLoadBalancerNodePorts: t.flagPointer,
+  ...t.fields(t.textPointer, 'loadBalancerClass', 'internalTrafficPolicy', 'trafficDistribution'),
+});
 
 /**
  * Returns a Service with all fields that the API server sets: defaults, cluster IPs, node ports, health check port.
@@ -218,32 +253,9 @@ function keptStatus(object: JsonObject, spec: JsonObject): JsonObject {
   return { ...status, loadBalancer };
 }
 
-const specOrder = [
-  'ports',
-  'selector',
-  'clusterIP',
-  'clusterIPs',
-  'type',
-  'externalIPs',
-  'sessionAffinity',
-  'loadBalancerIP',
-  'loadBalancerSourceRanges',
-  'externalName',
-  'externalTrafficPolicy',
-  'healthCheckNodePort',
-  'publishNotReadyAddresses',
-  'sessionAffinityConfig',
-  'ipFamilies',
-  'ipFamilyPolicy',
-  'allocateLoadBalancerNodePorts',
-  'loadBalancerClass',
-  'internalTrafficPolicy',
-  'trafficDistribution',
-] as const;
-
 function ordered(spec: JsonObject): JsonObject {
   const result: MutableJsonObject = {};
-  for (const field of specOrder) {
+  for (const field in serviceSpec.fields) {
     const value = spec[field];
     if (value !== undefined) result[field] = value;
   }

@@ -1,7 +1,7 @@
 import { type Json, type JsonObject, listAt, numberAt, objectAt, stringAt } from '../json.ts';
 import { defineResource, type ResourceDefinition } from '../resource.ts';
 import { ageColumn, column, nameColumn, orNone, pairsText, textSelectors } from './common.ts';
-import { serviceClaims, setServiceDefaults, setServiceStatusDefaults } from './service-defaults.ts';
+import { serviceClaims, serviceSpec, setServiceDefaults, setServiceStatusDefaults } from './service-defaults.ts';
 import { validateService } from './service-validation.ts';
 import * as t from '../schema.ts';
 
@@ -13,40 +13,7 @@ export const services: ResourceDefinition = defineResource({
   isNamespaced: true,
   subresources: ['status'],
   schema: t.topLevel('Service', {
-    spec: t.object('ServiceSpec', {
-      ports: t.listByKey(
-        'port',
-        t.object('ServicePort', {
-          name: t.text,
-          protocol: t.text,
-          appProtocol: t.textPointer,
-          port: t.intPointer,
-          targetPort: t.intOrString,
-          nodePort: t.int,
-        }),
-      ),
-      selector: t.textMap,
-      clusterIP: t.text,
-      clusterIPs: t.textList,
-      type: t.text,
-      externalIPs: t.textList,
-      sessionAffinity: t.text,
-      loadBalancerIP: t.text,
-      loadBalancerSourceRanges: t.textList,
-      externalName: t.text,
-      externalTrafficPolicy: t.text,
-      healthCheckNodePort: t.int,
-      publishNotReadyAddresses: t.flag,
-      sessionAffinityConfig: t.object('SessionAffinityConfig', {
-        clientIP: t.object('ClientIPConfig', { timeoutSeconds: t.intPointer }),
-      }),
-      ipFamilies: t.textList,
-      ipFamilyPolicy: t.textPointer,
-      allocateLoadBalancerNodePorts: t.flagPointer,
-      loadBalancerClass: t.textPointer,
-      internalTrafficPolicy: t.textPointer,
-      trafficDistribution: t.textPointer,
-    }),
+    spec: serviceSpec,
     status: t.object('ServiceStatus', {
       loadBalancer: t.object('LoadBalancerStatus', {
         ingress: t.list(
