@@ -63,14 +63,3 @@ export function withFields(object: JsonObject, changes: Readonly<Record<string, 
   }
   return result;
 }
-
-/** Deep equality; the order of keys does not matter. Twice as fast as `isDeepStrictEqual`, and each update compares an object. */
-export function jsonEqual(a: Json | undefined, b: Json | undefined): boolean {
-  if (a === b) return true;
-  if (isJsonList(a) && isJsonList(b)) {
-    return a.length === b.length && a.every((item, index) => jsonEqual(item, b[index]));
-  }
-  if (!isJsonObject(a) || !isJsonObject(b)) return false;
-  const keys = Object.keys(a);
-  return keys.length === Object.keys(b).length && keys.every((key) => jsonEqual(a[key], b[key]));
-}

@@ -1,8 +1,8 @@
+import { isEqual } from '@switchyard/core';
 import {
   isJsonList,
   isJsonObject,
   type Json,
-  jsonEqual,
   type JsonObject,
   listAt,
   type MutableJsonObject,
@@ -32,7 +32,7 @@ function applyOperation(document: Json, operation: Json): Json {
     case 'remove':
       return change(document, path, { kind: 'remove' });
     case 'test':
-      if (!jsonEqual(readOrNull(document, path), value ?? null)) throw rejected();
+      if (!isEqual(readOrNull(document, path), value ?? null)) throw rejected();
       return document;
     case 'copy':
       return change(document, path, { kind: 'add', value: read(document, pointer(stringAt(operation, 'from'))) });
@@ -196,7 +196,7 @@ function withoutDeleted(
 ): readonly Json[] {
   const deleted = items.filter((item) => isJsonObject(item) && item['$patch'] === 'delete');
   return old.filter(
-    (item) => !deleted.some((gone) => isSame(item, gone)) && !primitives.some((gone) => jsonEqual(item, gone)),
+    (item) => !deleted.some((gone) => isSame(item, gone)) && !primitives.some((gone) => isEqual(item, gone)),
   );
 }
 
@@ -206,8 +206,8 @@ function mergeItem(old: Json, change: Json, schema: ListSchema): Json {
 
 function identityOf(schema: ListSchema): (a: Json, b: Json) => boolean {
   const { merge } = schema;
-  if (merge.kind !== 'byKey') return jsonEqual;
-  return (a, b) => isJsonObject(a) && isJsonObject(b) && jsonEqual(a[merge.key], b[merge.key]);
+  if (merge.kind !== 'byKey') return isEqual;
+  return (a, b) => isJsonObject(a) && isJsonObject(b) && isEqual(a[merge.key], b[merge.key]);
 }
 
 function schemaOfField(schema: Schema | undefined, field: string): Schema | undefined {

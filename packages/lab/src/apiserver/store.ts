@@ -1,3 +1,4 @@
+import { compareTexts } from '@switchyard/core';
 import { type JsonObject, type MutableJsonObject, objectAt, stringAt } from './json.ts';
 import { apiVersionOf, type ResourceDefinition } from './resource.ts';
 import { objectMeta } from './schema.ts';
@@ -165,7 +166,7 @@ export class Store {
   /** All objects now. The list is shared and must not be changed. */
   list(resource: ResourceDefinition): Snapshot {
     const collection = this.#collection(resource);
-    collection.sorted ??= [...collection.byKey.values()].sort(byKeyOrder);
+    collection.sorted ??= [...collection.byKey.values()].sort((a, b) => compareTexts(a.key, b.key));
     return { resourceVersion: this.#version, items: listAs(resource, collection.sorted) };
   }
 
@@ -183,7 +184,13 @@ export class Store {
       if (event.previous === undefined) byKey.delete(subject.key);
       else byKey.set(subject.key, event.previous);
     }
-    return { resourceVersion: version, items: listAs(resource, [...byKey.values()].sort(byKeyOrder)) };
+    return {
+      resourceVersion: version,
+      items: listAs(
+        resource,
+        [...byKey.values()].sort((a, b) => compareTexts(a.key, b.key)),
+      ),
+    };
   }
 
   /** Stores `object` (with its new version filled in) and replaces the old version. */
@@ -268,11 +275,6 @@ export class Store {
     }
     return collection;
   }
-}
-
-/** Order of lists: by namespace, then by name, bytewise. */
-function byKeyOrder(a: StoredObject, b: StoredObject): number {
-  return a.key < b.key ? -1 : a.key > b.key ? 1 : 0;
 }
 
 function eventsAfter({ history }: Collection, version: number): readonly StoreEvent[] {

@@ -1,10 +1,9 @@
-import { millis } from '@switchyard/core';
+import { millis, isEqual } from '@switchyard/core';
 import { apiTime } from '../../workloads/facts.ts';
 import { randomUUID } from 'node:crypto';
 import { nameSuffix } from '../../workloads/owned-pods.ts';
 import {
   isJsonObject,
-  jsonEqual,
   type JsonObject,
   listAt,
   type MutableJsonObject,
@@ -143,7 +142,7 @@ function storeChange(
   const isGraceOver = (numberAt(object, 'metadata', 'deletionGracePeriodSeconds') ?? 0) === 0;
   const hadFinalizers = listAt(current.value, 'metadata', 'finalizers').length > 0;
   if (isWaiting && isFree && isGraceOver && hadFinalizers) return context.store.remove(resource, candidate);
-  return jsonEqual(candidate.value, current.value) ? current : context.store.put(resource, object);
+  return isEqual(candidate.value, current.value) ? current : context.store.put(resource, object);
 }
 
 /** Throws unless the body's version, uid and name are those of the object. */
@@ -208,7 +207,7 @@ function mergeMetadata(current: JsonObject, wanted: JsonObject): JsonObject {
 }
 
 function withGeneration(resource: ResourceDefinition, current: JsonObject, next: JsonObject): JsonObject {
-  if (!resource.hasGeneration || jsonEqual(countedPart(current), countedPart(next))) return next;
+  if (!resource.hasGeneration || isEqual(countedPart(current), countedPart(next))) return next;
   const generation = (numberAt(current, 'metadata', 'generation') ?? 0) + 1;
   return { ...next, metadata: { ...objectAt(next, 'metadata'), generation } };
 }

@@ -1,5 +1,6 @@
+import { isEqual } from '@switchyard/core';
 import { type FieldError, invalidField, requiredField } from '../status-error.ts';
-import { jsonEqual, type JsonObject, type MutableJsonObject, numberAt, objectAt, stringAt } from '../json.ts';
+import { type JsonObject, type MutableJsonObject, numberAt, objectAt, stringAt } from '../json.ts';
 import { defineResource, type ResourceDefinition } from '../resource.ts';
 import { ageColumn, column, nameColumn, numberColumn, pairsText, templateColumns } from './common.ts';
 import { podTemplate, setPodSpecDefaults, validatePodSpec } from './pods.ts';
@@ -77,11 +78,11 @@ function validateTemplateOwner(object: JsonObject, previous: JsonObject | undefi
   const replicas = numberAt(spec, 'replicas') ?? 1;
   if (replicas < 0) errors.push(invalidField('spec.replicas', replicas, 'must be greater than or equal to 0'));
   const podSpec = objectAt(spec, 'template', 'spec');
-  if (podSpec['containers'] === undefined || jsonEqual(podSpec['containers'], [])) {
+  if (podSpec['containers'] === undefined || isEqual(podSpec['containers'], [])) {
     errors.push(requiredField('spec.template.spec.containers'));
   }
   errors.push(...validatePodSpec(podSpec, 'spec.template.spec'));
-  if (previous !== undefined && !jsonEqual(selector, objectAt(previous, 'spec', 'selector'))) {
+  if (previous !== undefined && !isEqual(selector, objectAt(previous, 'spec', 'selector'))) {
     errors.push(invalidField('spec.selector', selector, 'field is immutable'));
   }
   return errors;

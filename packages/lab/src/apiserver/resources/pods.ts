@@ -1,9 +1,9 @@
+import { isEqual } from '@switchyard/core';
 import type { Millis } from '@switchyard/core';
 import { type FieldError, forbiddenField, invalidField, requiredField } from '../status-error.ts';
 import {
   isJsonObject,
   type Json,
-  jsonEqual,
   type JsonObject,
   listAt,
   type MutableJsonObject,
@@ -265,10 +265,7 @@ function validate(object: JsonObject, previous: JsonObject | undefined): readonl
   const spec = objectAt(object, 'spec');
   if (listAt(spec, 'containers').length === 0) errors.push(requiredField('spec.containers'));
   errors.push(...validatePodSpec(spec, 'spec'));
-  if (
-    previous !== undefined &&
-    !jsonEqual(fixedPart(spec, previous), fixedPart(objectAt(previous, 'spec'), previous))
-  ) {
+  if (previous !== undefined && !isEqual(fixedPart(spec, previous), fixedPart(objectAt(previous, 'spec'), previous))) {
     const why =
       'pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,' +
       '`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),' +

@@ -1,6 +1,6 @@
-import { ipFamilyOf, tryParseCidr, tryParseIp } from '@switchyard/core';
+import { ipFamilyOf, tryParseCidr, tryParseIp, isEqual } from '@switchyard/core';
 import { nodePortRange } from '../allocations.ts';
-import { type Json, jsonEqual, type JsonObject, listAt, numberAt, objectAt, stringAt, valueAt } from '../json.ts';
+import { type Json, type JsonObject, listAt, numberAt, objectAt, stringAt, valueAt } from '../json.ts';
 import type { ResourceContext } from '../resource.ts';
 import {
   duplicateField,
@@ -52,7 +52,7 @@ function* validateChange(spec: JsonObject, before: JsonObject): Errors {
     yield invalidField('spec.clusterIPs[0]', ips, 'may not change once set');
   }
   const stayed = spec['type'] === 'LoadBalancer' && before['type'] === 'LoadBalancer';
-  if (stayed && !jsonEqual(spec['loadBalancerClass'], before['loadBalancerClass'])) {
+  if (stayed && !isEqual(spec['loadBalancerClass'], before['loadBalancerClass'])) {
     yield invalidField('spec.loadBalancerClass', spec['loadBalancerClass'], 'may not change once set');
   }
   const health = before['healthCheckNodePort'];
