@@ -62,31 +62,15 @@ export async function startCluster(options: ClusterOptions, signal: AbortSignal)
   report(`network of ${lab.nodes.length} nodes is up`);
   const cidrs = lab.ipFamilies.map((family) => parseCidr(serviceCidrs[family]));
   const { connect } = stack.use(connectorIn(lab.apiServer.namespace));
-  const server = stack.use(
-    await startApiServer({
-      serviceCidrs: cidrs,
-      hasAddOnKinds: options.hasAddOnKinds === true,
-      hasDaemonSets,
-      connect,
-    }),
-  );
+  const hasAddOnKinds = options.hasAddOnKinds === true;
+  const server = stack.use(await startApiServer({ serviceCidrs: cidrs, hasAddOnKinds, hasDaemonSets, connect }));
   const record = await listen(lab, server, signal);
   report(`API server listens at ${record.url}`);
   const api = stack.use(createApiClient({ url: record.url, name: 'lab' }));
   const log = options.log ?? createFileLogger(`${lab.folder}/logs/controllers.log`);
-  const { timeScale, onWorkloadEvent } = options;
+  const { timeScale = 1, onWorkloadEvent } = options;
   const workloads = stack.use(
-    await startWorkloads(
-      {
-        lab,
-        api,
-        log,
-        hasDaemonSets,
-        ...(timeScale === undefined ? {} : { timeScale }),
-        ...(onWorkloadEvent === undefined ? {} : { onEvent: onWorkloadEvent }),
-      },
-      signal,
-    ),
+    await startWorkloads({ lab, api, log, hasDaemonSets, timeScale, onEvent: onWorkloadEvent }, signal),
   );
   report('controllers are running');
   await writeClusterRecord(lab.name, record);
@@ -95,7 +79,7 @@ export async function startCluster(options: ClusterOptions, signal: AbortSignal)
   return {
     ...record,
     lab,
-    timeScale: timeScale ?? 1,
+    timeScale,
     server,
     api,
     workloads,

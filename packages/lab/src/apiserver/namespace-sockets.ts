@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { connect, type Server, type Socket } from 'node:net';
 import { HostError, type Millis, millis } from '@switchyard/core';
 import { nodeProgram } from '../program-path.ts';
@@ -39,65 +39,46 @@ export function connectorIn(namespace: string): NamespaceConnector {
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     serialization: 'advanced', // unlike JSON it keeps fields that are undefined
   });
-  return new HelperConnector(child, namespace);
-}
-
-class HelperConnector implements NamespaceConnector {
-  readonly #child: ChildProcess;
-  readonly #namespace: string;
-  readonly #waiting = new Map<number, PromiseWithResolvers<Socket>>();
-  readonly #ended: Promise<void>;
-  #calls = 0;
-  #isGone = false;
-
-  constructor(child: ChildProcess, namespace: string) {
-    this.#child = child;
-    this.#namespace = namespace;
-    child.on('message', (message, handle) => this.#take(message as ConnectReply, handle as Socket | undefined));
-    this.#ended = new Promise((resolve) => {
-      const end = (): void => {
-        this.#fail();
-        resolve();
-      };
-      child.once('exit', end).once('error', end);
-    });
-  }
-
-  readonly connect: Connect = async (target, signal) => {
-    signal.throwIfAborted();
-    if (this.#isGone) throw this.#gone();
-    const id = ++this.#calls;
-    const waiting = Promise.withResolvers<Socket>();
-    this.#waiting.set(id, waiting);
-    const onAbort = (): void => waiting.reject(signal.reason);
-    signal.addEventListener('abort', onAbort, { once: true });
-    this.#child.send({ id, ...target } satisfies ConnectCall);
-    return waiting.promise.finally(() => {
-      this.#waiting.delete(id);
-      signal.removeEventListener('abort', onAbort);
-    });
+  const waiting = new Map<number, PromiseWithResolvers<Socket>>();
+  const gone = new HostError('apiserver.connect', `the helper that connects from ${namespace} has ended`);
+  let calls = 0;
+  let isGone = false;
+  child.on('message', (message, handle) => {
+    const { id, failure } = message as ConnectReply;
+    const socket = handle as Socket | undefined;
+    const call = waiting.get(id);
+    if (call === undefined) socket?.destroy(); // the caller has aborted
+    else if (failure === undefined && socket !== undefined) call.resolve(socket);
+    else call.reject(Object.assign(new Error(failure ?? 'the helper sent no socket'), { code: failure }));
+  });
+  const ended = new Promise<void>((resolve) => {
+    const end = (): void => {
+      isGone = true;
+      for (const { reject } of waiting.values()) reject(gone);
+      resolve();
+    };
+    child.once('exit', end).once('error', end);
+  });
+  return {
+    connect: async (target, signal) => {
+      signal.throwIfAborted();
+      if (isGone) throw gone;
+      const id = ++calls;
+      const call = Promise.withResolvers<Socket>();
+      waiting.set(id, call);
+      const onAbort = (): void => call.reject(signal.reason);
+      signal.addEventListener('abort', onAbort, { once: true });
+      child.send({ id, ...target } satisfies ConnectCall);
+      return call.promise.finally(() => {
+        waiting.delete(id);
+        signal.removeEventListener('abort', onAbort);
+      });
+    },
+    [Symbol.asyncDispose]: async () => {
+      child.kill('SIGKILL');
+      await ended;
+    },
   };
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#child.kill('SIGKILL');
-    await this.#ended;
-  }
-
-  #take({ id, failure }: ConnectReply, socket: Socket | undefined): void {
-    const waiting = this.#waiting.get(id);
-    if (waiting === undefined) socket?.destroy(); // the caller has aborted
-    else if (failure === undefined && socket !== undefined) waiting.resolve(socket);
-    else waiting.reject(Object.assign(new Error(failure ?? 'the helper sent no socket'), { code: failure }));
-  }
-
-  #fail(): void {
-    this.#isGone = true;
-    for (const { reject } of this.#waiting.values()) reject(this.#gone());
-  }
-
-  #gone(): HostError {
-    return new HostError('apiserver.connect', `the helper that connects from ${this.#namespace} has ended`);
-  }
 }
 
 /** Connects from this process's own network namespace. */

@@ -62,7 +62,7 @@ export interface ResourceDefinition {
     object: JsonObject,
     previous: JsonObject | undefined,
     context: ResourceContext,
-  ) => readonly FieldError[];
+  ) => Iterable<FieldError>;
   /** Status of a new object; undefined keeps what the client sent. */
   readonly initialStatus: ((object: JsonObject) => JsonObject) | undefined;
   /** Sets defaults in a status that a client wrote. */

@@ -17,7 +17,7 @@ export interface WorkloadsOptions {
   /** 1 (default) is real time; 0.1 makes every duration of a manifest a tenth. */
   readonly timeScale?: number;
   /** Called at once with every event, before any reader of `events`. */
-  readonly onEvent?: (event: WorkloadEvent) => void;
+  readonly onEvent?: ((event: WorkloadEvent) => void) | undefined;
   readonly clock?: Clock;
   readonly random?: Random;
   readonly log?: Logger;

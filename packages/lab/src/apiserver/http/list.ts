@@ -149,9 +149,7 @@ export function parseListOptions(query: URLSearchParams, info: RequestInfo): Lis
     hasSelector: labelText !== '' || fieldText !== '',
     matches: matcherOf(info.resource, info.namespace, labelText, fieldText),
   };
-  const errors = isWatch
-    ? checkWatch(options, query.has('sendInitialEvents'))
-    : checkList(options, query.has('sendInitialEvents'));
+  const errors = [...checkMatch(options, query.has('sendInitialEvents'))];
   if (errors.length > 0) throw invalidListOptions(errors);
   checkVersion(options);
   return options;
@@ -159,42 +157,28 @@ export function parseListOptions(query: URLSearchParams, info: RequestInfo): Lis
 
 type Checked = Pick<ListOptions, 'isWatch' | 'resourceVersion' | 'resourceVersionMatch' | 'continueToken'>;
 
-function checkWatch(options: Checked, hasInitialEvents: boolean): readonly FieldError[] {
-  const { resourceVersionMatch: match } = options;
-  if (!hasInitialEvents) {
+function* checkMatch(options: Checked, hasInitialEvents: boolean): Generator<FieldError, void> {
+  const { isWatch, resourceVersion, resourceVersionMatch: match, continueToken } = options;
+  const field = 'resourceVersionMatch';
+  if (isWatch && !hasInitialEvents) {
     const why = 'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided';
-    return match === '' ? [] : [forbiddenField('resourceVersionMatch', why)];
-  }
-  if (match === 'NotOlderThan') return [];
-  if (match === '') {
-    const why = 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan';
-    return [forbiddenField('resourceVersionMatch', why)];
-  }
-  return [unsupportedField('resourceVersionMatch', match, ['NotOlderThan'])];
-}
-
-function checkList(options: Checked, hasInitialEvents: boolean): readonly FieldError[] {
-  const { resourceVersion, resourceVersionMatch: match } = options;
-  const errors: FieldError[] = [];
+    if (match !== '') yield forbiddenField(field, why);
+  } else if (isWatch && match === '') {
+    yield forbiddenField(field, 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan');
+  } else if (isWatch && match !== 'NotOlderThan') yield unsupportedField(field, match, ['NotOlderThan']);
+  if (isWatch) return;
   if (match !== '') {
     if (resourceVersion === '') {
-      const why = 'resourceVersionMatch is forbidden unless resourceVersion is provided';
-      errors.push(forbiddenField('resourceVersionMatch', why));
+      yield forbiddenField(field, 'resourceVersionMatch is forbidden unless resourceVersion is provided');
     } else if (match !== 'Exact' && match !== 'NotOlderThan') {
-      errors.push(unsupportedField('resourceVersionMatch', match, ['Exact', 'NotOlderThan', '']));
+      yield unsupportedField(field, match, ['Exact', 'NotOlderThan', '']);
     } else if (match === 'Exact' && resourceVersion === '0') {
-      const why = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"';
-      errors.push(forbiddenField('resourceVersionMatch', why));
+      yield forbiddenField(field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"');
     }
-    if (options.continueToken !== '') {
-      const why = 'resourceVersionMatch is forbidden when continue is provided';
-      errors.push(forbiddenField('resourceVersionMatch', why));
-    }
+    if (continueToken !== '')
+      yield forbiddenField(field, 'resourceVersionMatch is forbidden when continue is provided');
   }
-  if (hasInitialEvents) {
-    errors.push(forbiddenField('sendInitialEvents', 'sendInitialEvents is forbidden for list'));
-  }
-  return errors;
+  if (hasInitialEvents) yield forbiddenField('sendInitialEvents', 'sendInitialEvents is forbidden for list');
 }
 
 function checkVersion(options: Checked): void {

@@ -275,27 +275,23 @@ const labelValueText =
   "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
 /** Returns the errors in an object's name and labels. */
-function validateMeta(resource: ResourceDefinition, object: JsonObject): readonly FieldError[] {
-  const errors: FieldError[] = [];
+function* validateMeta(resource: ResourceDefinition, object: JsonObject): Generator<FieldError, void> {
   const name = stringAt(object, 'metadata', 'name');
-  if (name === '') errors.push(requiredField('metadata.name', 'name or generateName is required'));
+  if (name === '') yield requiredField('metadata.name', 'name or generateName is required');
   else if (resource.nameRule === 'label' && (!label.test(name) || name.length > 63)) {
-    errors.push(invalidField('metadata.name', name, name.length > 63 ? 'must be no more than 63 bytes' : labelText));
+    yield invalidField('metadata.name', name, name.length > 63 ? 'must be no more than 63 bytes' : labelText);
   } else if (resource.nameRule === 'subdomain' && (!subdomain.test(name) || name.length > 253)) {
-    errors.push(
-      invalidField('metadata.name', name, name.length > 253 ? 'must be no more than 253 bytes' : subdomainText),
-    );
+    yield invalidField('metadata.name', name, name.length > 253 ? 'must be no more than 253 bytes' : subdomainText);
   }
   for (const [key, value] of Object.entries(objectAt(object, 'metadata', 'labels'))) {
     const short = key.slice(key.lastIndexOf('/') + 1);
     if (!qualifiedName.test(short) || short.length > 63) {
-      errors.push(invalidField('metadata.labels', key, 'name part must be a valid label key'));
+      yield invalidField('metadata.labels', key, 'name part must be a valid label key');
     }
     const text = String(value);
-    if (text.length > 63) errors.push(invalidField('metadata.labels', text, 'must be no more than 63 bytes'));
+    if (text.length > 63) yield invalidField('metadata.labels', text, 'must be no more than 63 bytes');
     else if (text !== '' && !qualifiedName.test(text)) {
-      errors.push(invalidField('metadata.labels', text, labelValueText));
+      yield invalidField('metadata.labels', text, labelValueText);
     }
   }
-  return errors;
 }

@@ -66,26 +66,24 @@ function setTemplateDefaults(template: JsonObject): JsonObject {
 }
 
 /** Returns the errors in the selector and template of a Deployment, ReplicaSet or DaemonSet. */
-function validateTemplateOwner(object: JsonObject, previous: JsonObject | undefined): readonly FieldError[] {
+function* validateTemplateOwner(object: JsonObject, previous: JsonObject | undefined): Generator<FieldError, void> {
   const spec = objectAt(object, 'spec');
   const selector = objectAt(spec, 'selector');
-  const errors: FieldError[] = [];
   const labels = objectAt(spec, 'template', 'metadata', 'labels');
-  if (Object.keys(selector).length === 0) errors.push(requiredField('spec.selector'));
+  if (Object.keys(selector).length === 0) yield requiredField('spec.selector');
   else if (!matchesSelector(selector, labels as Labels)) {
-    errors.push(invalidField('spec.template.metadata.labels', labels, '`selector` does not match template `labels`'));
+    yield invalidField('spec.template.metadata.labels', labels, '`selector` does not match template `labels`');
   }
   const replicas = numberAt(spec, 'replicas') ?? 1;
-  if (replicas < 0) errors.push(invalidField('spec.replicas', replicas, 'must be greater than or equal to 0'));
+  if (replicas < 0) yield invalidField('spec.replicas', replicas, 'must be greater than or equal to 0');
   const podSpec = objectAt(spec, 'template', 'spec');
   if (podSpec['containers'] === undefined || isEqual(podSpec['containers'], [])) {
-    errors.push(requiredField('spec.template.spec.containers'));
+    yield requiredField('spec.template.spec.containers');
   }
-  errors.push(...validatePodSpec(podSpec, 'spec.template.spec'));
+  yield* validatePodSpec(podSpec, 'spec.template.spec');
   if (previous !== undefined && !isEqual(selector, objectAt(previous, 'spec', 'selector'))) {
-    errors.push(invalidField('spec.selector', selector, 'field is immutable'));
+    yield invalidField('spec.selector', selector, 'field is immutable');
   }
-  return errors;
 }
 
 function setDefaults(object: JsonObject): JsonObject {

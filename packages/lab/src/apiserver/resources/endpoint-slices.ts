@@ -70,31 +70,29 @@ function setPortDefaults(port: Json): Json {
   return isJsonObject(port) ? { name: '', protocol: 'TCP', ...port } : port;
 }
 
-function validate(object: JsonObject, previous: JsonObject | undefined): readonly FieldError[] {
+function* validate(object: JsonObject, previous: JsonObject | undefined): Generator<FieldError, void> {
   const type = stringAt(object, 'addressType');
-  const errors: FieldError[] = [];
-  if (type === '') errors.push(requiredField('addressType'));
+  if (type === '') yield requiredField('addressType');
   else if (!['IPv4', 'IPv6', 'FQDN'].includes(type)) {
-    errors.push(unsupportedField('addressType', type, ['FQDN', 'IPv4', 'IPv6']));
+    yield unsupportedField('addressType', type, ['FQDN', 'IPv4', 'IPv6']);
   }
-  listAt(object, 'endpoints').forEach((endpoint, index) => {
+  for (const [index, endpoint] of listAt(object, 'endpoints').entries()) {
     const addresses = listAt(endpoint, 'addresses');
     const at = `endpoints[${index}].addresses`;
-    if (addresses.length === 0) errors.push(requiredField(at, 'must contain at least 1 address'));
-    addresses.forEach((address, position) => {
+    if (addresses.length === 0) yield requiredField(at, 'must contain at least 1 address');
+    for (const [position, address] of addresses.entries()) {
       const ip = tryParseIp(String(address));
-      if (type === 'FQDN' || (ip !== undefined && ipFamilyOf(ip) === type)) return;
+      if (type === 'FQDN' || (ip !== undefined && ipFamilyOf(ip) === type)) continue;
       const why =
         ip === undefined
           ? 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)'
           : `must be an ${type} address`;
-      errors.push(invalidField(`${at}[${position}]`, address, why));
-    });
-  });
-  if (previous !== undefined && type !== stringAt(previous, 'addressType')) {
-    errors.push(invalidField('addressType', type, 'field is immutable'));
+      yield invalidField(`${at}[${position}]`, address, why);
+    }
   }
-  return errors;
+  if (previous !== undefined && type !== stringAt(previous, 'addressType')) {
+    yield invalidField('addressType', type, 'field is immutable');
+  }
 }
 
 function portText(port: Json): string {

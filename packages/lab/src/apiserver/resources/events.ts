@@ -115,23 +115,22 @@ function namespaceErrors(object: JsonObject, subject: 'involvedObject' | 'regard
 const limits = { reportingInstance: 128, action: 128, reason: 128, note: 1024 } as const;
 
 /** This group has stricter rules, which do not apply to updates: the v1 group may have written the object. */
-function validateNewEvent(object: JsonObject, previous: JsonObject | undefined): readonly FieldError[] {
-  const errors = [...namespaceErrors(object, 'regarding')];
-  if (previous !== undefined) return errors;
+function* validateNewEvent(object: JsonObject, previous: JsonObject | undefined): Generator<FieldError, void> {
+  yield* namespaceErrors(object, 'regarding');
+  if (previous !== undefined) return;
   for (const field of ['eventTime', 'reportingController', 'reportingInstance', 'action', 'reason'] as const) {
-    if (stringAt(object, field) === '') errors.push(requiredField(field));
+    if (stringAt(object, field) === '') yield requiredField(field);
   }
   for (const [field, limit] of Object.entries(limits)) {
     if (Buffer.byteLength(stringAt(object, field)) > limit) {
-      errors.push(invalidField(field, '', `can have at most ${limit} characters`));
+      yield invalidField(field, '', `can have at most ${limit} characters`);
     }
   }
   const type = stringAt(object, 'type');
-  if (type !== 'Normal' && type !== 'Warning') errors.push(invalidField('type', type, 'has invalid value: '));
+  if (type !== 'Normal' && type !== 'Warning') yield invalidField('type', type, 'has invalid value: ');
   for (const field of ['deprecatedFirstTimestamp', 'deprecatedLastTimestamp', 'deprecatedCount', 'deprecatedSource']) {
-    if (object[field] !== undefined && object[field] !== null) errors.push(invalidField(field, '', 'must not be set'));
+    if (object[field] !== undefined && object[field] !== null) yield invalidField(field, '', 'must not be set');
   }
-  return errors;
 }
 
 function lastSeen(object: JsonObject): string {

@@ -126,20 +126,18 @@ export function setPodSpecDefaults(spec: JsonObject): JsonObject {
 }
 
 /** Returns the errors in the containers of the pod spec at path `at`. */
-export function validatePodSpec(spec: JsonObject, at: string): readonly FieldError[] {
-  const errors: FieldError[] = [];
-  listAt(spec, 'containers').forEach((container, index) => {
+export function* validatePodSpec(spec: JsonObject, at: string): Generator<FieldError, void> {
+  for (const [index, container] of listAt(spec, 'containers').entries()) {
     const here = `${at}.containers[${index}]`;
-    if (stringAt(container, 'name') === '') errors.push(requiredField(`${here}.name`));
-    if (stringAt(container, 'image') === '') errors.push(requiredField(`${here}.image`));
-    listAt(container, 'ports').forEach((port, position) => {
+    if (stringAt(container, 'name') === '') yield requiredField(`${here}.name`);
+    if (stringAt(container, 'image') === '') yield requiredField(`${here}.image`);
+    for (const [position, port] of listAt(container, 'ports').entries()) {
       const number = isJsonObject(port) ? port['containerPort'] : undefined;
-      if (typeof number === 'number' && number >= 1 && number <= 65_535) return;
+      if (typeof number === 'number' && number >= 1 && number <= 65_535) continue;
       const field = `${here}.ports[${position}].containerPort`;
-      errors.push(invalidField(field, number, 'must be between 1 and 65535, inclusive'));
-    });
-  });
-  return errors;
+      yield invalidField(field, number, 'must be between 1 and 65535, inclusive');
+    }
+  }
 }
 
 function setContainerDefaults(container: Json): Json {
@@ -260,19 +258,17 @@ function withTolerations(spec: JsonObject): JsonObject {
   };
 }
 
-function validate(object: JsonObject, previous: JsonObject | undefined): readonly FieldError[] {
-  const errors: FieldError[] = [];
+function* validate(object: JsonObject, previous: JsonObject | undefined): Generator<FieldError, void> {
   const spec = objectAt(object, 'spec');
-  if (listAt(spec, 'containers').length === 0) errors.push(requiredField('spec.containers'));
-  errors.push(...validatePodSpec(spec, 'spec'));
+  if (listAt(spec, 'containers').length === 0) yield requiredField('spec.containers');
+  yield* validatePodSpec(spec, 'spec');
   if (previous !== undefined && !isEqual(fixedPart(spec, previous), fixedPart(objectAt(previous, 'spec'), previous))) {
     const why =
       'pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,' +
       '`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),' +
       '`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)';
-    errors.push(forbiddenField('spec', why));
+    yield forbiddenField('spec', why);
   }
-  return errors;
 }
 
 /** Returns the immutable part. `nodeName` may be set once: the lab's scheduler writes it with an ordinary patch. */
