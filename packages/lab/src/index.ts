@@ -85,14 +85,4 @@ export {
 export { probeSctp, type SctpRequest, startSctpServers } from './sctp.ts';
 export { findCgroup2Mount, findCgroupObstacle, tryKill } from './cgroup.ts';
 export { directWrites, type DirectName, type DirectObject, type DirectWrites } from './apiserver/direct-writes.ts';
-export {
-  type EchoPorts,
-  portTakenExitCode,
-  type TrafficCall,
-  type TrafficCalls,
-  trafficPodArguments,
-  trafficPodCommand,
-  type TrafficPodOptions,
-  type TrafficProbe,
-  trafficTokenHeader,
-} from './traffic-pod.ts';
+export * from './traffic-pod.ts';

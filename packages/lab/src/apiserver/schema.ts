@@ -37,21 +37,14 @@ export interface ListSchema {
   readonly isNullWhenEmpty: boolean;
 }
 
-/** A string whose empty value counts as absent. */
+// Scalars. The zero of those without `Pointer` counts as absent.
 export const text: Schema = { kind: 'string', isKeptWhenZero: false };
-/** A string whose empty value is kept. */
 export const textPointer: Schema = { kind: 'string', isKeptWhenZero: true };
-/** A 32-bit integer whose zero counts as absent. */
 export const int: Schema = { kind: 'int32', isKeptWhenZero: false };
-/** A 32-bit integer whose zero is kept. */
 export const intPointer: Schema = { kind: 'int32', isKeptWhenZero: true };
-/** A 64-bit integer whose zero counts as absent. */
 export const long: Schema = { kind: 'int64', isKeptWhenZero: false };
-/** A 64-bit integer whose zero is kept. */
 export const longPointer: Schema = { kind: 'int64', isKeptWhenZero: true };
-/** A flag whose false counts as absent. */
 export const flag: Schema = { kind: 'bool', isKeptWhenZero: false };
-/** A flag whose false is kept. */
 export const flagPointer: Schema = { kind: 'bool', isKeptWhenZero: true };
 /** A number or a percentage or a name. */
 export const intOrString: Schema = { kind: 'intOrString' };

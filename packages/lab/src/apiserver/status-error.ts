@@ -69,7 +69,6 @@ export function notAuthorized(user: string, request: Omit<ResourceRequest, 'kind
   return statusError(403, 'Forbidden', message, details);
 }
 
-/** 405. */
 export function methodNotAllowed(): StatusError {
   const message = 'the server does not allow this method on the requested resource';
   return statusError(405, 'MethodNotAllowed', message, {});
@@ -88,13 +87,11 @@ export function conflict(resource: NamedResource, name: string, why?: string): S
   return statusError(409, 'Conflict', message, detailsOf(resource, name));
 }
 
-/** 403. */
 export function forbidden(resource: NamedResource, name: string, why: string): StatusError {
   const message = `${qualified(resource)} "${name}" is forbidden: ${why}`;
   return statusError(403, 'Forbidden', message, detailsOf(resource, name));
 }
 
-/** 400. */
 export function badRequest(message: string): StatusError {
   return statusError(400, 'BadRequest', message);
 }
@@ -124,17 +121,14 @@ export function expired(message: string, continueToken?: string): StatusError {
   return new StatusError({ code: 410, reason: 'Expired', message, metadata });
 }
 
-/** 415. */
 export function unsupportedMediaType(message: string): StatusError {
   return statusError(415, 'UnsupportedMediaType', message, {});
 }
 
-/** 503. */
 export function serviceUnavailable(message: string): StatusError {
   return statusError(503, 'ServiceUnavailable', message);
 }
 
-/** 500. */
 export function internalError(message: string): StatusError {
   return new StatusError({ code: 500, message });
 }

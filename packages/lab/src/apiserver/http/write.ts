@@ -21,21 +21,19 @@ export interface WriteRequest {
 /** POST on a collection. */
 export function handleCreate(registry: Registry, request: WriteRequest): Answer {
   const { info, query } = request;
-  const body = parseBody(request.body);
-  const result = registry.create(info.resource, info.namespace, body, writeOptions(query, body));
+  const result = registry.create(info.resource, info.namespace, parseBody(request.body), writeOptions(query));
   return objectAnswer(request, 201, result);
 }
 
 /** PUT on an object or a subresource. */
 export function handleReplace(registry: Registry, request: WriteRequest): Answer {
   const body = parseBody(request.body);
-  return change(registry, request, { apply: () => body, document: body });
+  return change(registry, request, () => body);
 }
 
 /** PATCH on an object or a subresource. */
 export function handlePatch(registry: Registry, request: WriteRequest): Answer {
-  const patch = patchFunction(request.body, request.info);
-  return change(registry, request, { apply: patch, document: {} });
+  return change(registry, request, patchFunction(request.body, request.info));
 }
 
 export function handleDelete(registry: Registry, request: WriteRequest): Answer {
@@ -70,30 +68,22 @@ function nameOf({ namespace, name = '' }: RequestInfo): ObjectName {
   return { namespace, name };
 }
 
-interface Change {
-  readonly apply: (current: JsonObject) => JsonObject;
-  /** Body of a replacement, otherwise {}; read for `dryRun`. */
-  readonly document: JsonObject;
-}
+type Apply = (current: JsonObject) => JsonObject;
 
-function change(registry: Registry, request: WriteRequest, wanted: Change): Answer {
+function change(registry: Registry, request: WriteRequest, apply: Apply): Answer {
   const { info, query } = request;
-  const options = writeOptions(query, wanted.document);
-  if (info.subresource === 'scale') {
-    const apply = (current: JsonObject): JsonObject =>
-      scaleBody(current, wanted.apply(scaleOf(info.resource, current)));
-    const { object } = registry.update(info.resource, nameOf(info), { part: 'main', apply }, options);
-    return jsonAnswer(scaleOf(info.resource, object.value));
+  const { resource, subresource } = info;
+  const options = writeOptions(query);
+  if (subresource === 'scale') {
+    const scale: Apply = (current) => scaleBody(current, apply(scaleOf(resource, current)));
+    const { object } = registry.update(resource, nameOf(info), { part: 'main', apply: scale }, options);
+    return jsonAnswer(scaleOf(resource, object.value));
   }
-  const part = info.subresource === 'status' ? 'status' : 'main';
-  return objectAnswer(
-    request,
-    200,
-    registry.update(info.resource, nameOf(info), { part, apply: wanted.apply }, options),
-  );
+  const part = subresource === 'status' ? 'status' : 'main';
+  return objectAnswer(request, 200, registry.update(resource, nameOf(info), { part, apply }, options));
 }
 
-function patchFunction(body: RequestBody, info: RequestInfo): (current: JsonObject) => JsonObject {
+function patchFunction(body: RequestBody, info: RequestInfo): Apply {
   const schema: Schema = info.subresource === 'scale' ? scaleSchema : info.resource.schema;
   switch (body.contentType) {
     case 'application/json-patch+json': {
@@ -122,18 +112,14 @@ function patchFunction(body: RequestBody, info: RequestInfo): (current: JsonObje
   }
 }
 
-function writeOptions(query: URLSearchParams, body: JsonObject): WriteOptions {
+function writeOptions(query: URLSearchParams): WriteOptions {
   const validation = query.get('fieldValidation') ?? '';
   const dryRun = query.getAll('dryRun');
   if (dryRun.some((value) => value !== 'All')) throw badRequest(`Invalid value: ${JSON.stringify(dryRun)}: dryRun`);
   return {
-    isDryRun: dryRun.length > 0 || isDryRunBody(body),
+    isDryRun: dryRun.length > 0,
     fieldValidation: validation === 'Strict' || validation === 'Ignore' ? validation : 'Warn',
   };
-}
-
-function isDryRunBody(body: JsonObject): boolean {
-  return stringAt(body, 'kind') === 'DeleteOptions' && listAt(body, 'dryRun').includes('All');
 }
 
 function deletionOptions(body: RequestBody, query: URLSearchParams): DeletionOptions {
