@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { root, workspaces } from '../workspace.ts';
-import { benchNames, findBenches, selectBenches, splitArguments } from './benches.ts';
-import { describeMachine } from './machine.ts';
+import { benchNames, describeMachine, findBenches, selectBenches, splitArguments } from './benches.ts';
 
 // `./dev bench` runs every bench target; `./dev bench core lab` only the named ones, `./dev bench nftables` a suite,
 // `./dev bench iptables --quick` hands `--quick` to each bench of it. `./dev bench peers` is a program of its own.

@@ -1,6 +1,6 @@
-import { readdirSync, statSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join, normalize } from 'node:path';
-import { linksOf, markdownPages, type MarkdownPage } from '../docs/markdown.ts';
+import { linksOf, type MarkdownPage, markdownPages } from '../docs/markdown.ts';
 import { root } from '../workspace.ts';
 
 /** Pages of the checkout that the site shows, by path: all but those of tools, of GitHub and of test fixtures. */
@@ -81,4 +81,13 @@ export function filesOf(folder: string): readonly string[] {
 
 function isFolder(path: string): boolean {
   return statSync(join(root, path)).isDirectory();
+}
+
+/** Copies the files of the checkout that pages link to. */
+export function copyFiles(outFolder: string): void {
+  for (const file of linkedPaths().files) {
+    const to = join(outFolder, siteFile(file));
+    mkdirSync(dirname(to), { recursive: true });
+    cpSync(join(root, file), to);
+  }
 }

@@ -8,7 +8,7 @@ import { isSelected } from '../matrix.ts';
 import { readSkipFolder, type SkipEntry } from '../skips.ts';
 import { type CellContext, type CellSettings, kubeconfigOf } from '../steps/cell-context.ts';
 import { runLabCell } from '../steps/conformance.ts';
-import { mergedTable, tableMarkdown, type UpstreamTable } from '../upstream/table.ts';
+import { mergedTable, tableMarkdown, type UpstreamTable } from '../upstream/results.ts';
 import { type CellOutcome, type Findings, outcomeOf, runSteps } from './run-steps.ts';
 import { dryShell, programShell } from './shell.ts';
 import { cellSteps } from '../steps/cell-steps.ts';

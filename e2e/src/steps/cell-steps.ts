@@ -1,13 +1,18 @@
-import { InvariantError } from '@switchyard/core';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { InvariantError, seconds } from '@switchyard/core';
 import type { Findings, Step } from '../run/run-steps.ts';
 import type { ChosenTests } from '../skips.ts';
-import type { CellContext } from './cell-context.ts';
+import { type CellContext, kubeconfigOf } from './cell-context.ts';
 import { runConformance } from './conformance.ts';
 import { baselineMode, createCluster, removeClusterStep, removeLeftovers } from './cluster.ts';
 import { awaitNodes, buildImages, installAgent, loadImages } from './agent.ts';
-import { startLoadBalancer } from './load-balancer.ts';
-import { pageSteps } from './run-page.ts';
+import { apiVersion, controllerName, startLoadBalancer } from './load-balancer.ts';
 import { chooseUpstream, runUpstream } from './upstream.ts';
+import { nodeNames } from '../cell.ts';
+import { nodeImageOf } from '../matrix.ts';
+import { commandsOf, type PagePlan, pagePlans, type PlaceValues, type PlannedBlock, planPage } from '../pages.ts';
+import { type CellCommand, mustRun } from '../run/shell.ts';
 
 /** All steps of a cell. Quick steps that may fail come before slow ones. */
 export function cellSteps(context: CellContext, findings: Findings): readonly Step[] {
@@ -43,4 +48,85 @@ function baselineSteps(context: CellContext, findings: Findings, tests: () => Ch
     runUpstream(context, findings, { tests, isBaseline: true }),
     removeClusterStep(context, 'remove the cluster with kube-proxy'),
   ];
+}
+
+function pageSteps(context: CellContext, findings: Findings): readonly Step[] {
+  return pagePlans.flatMap((plan) => [
+    ...(plan.cluster === 'page'
+      ? []
+      : [createCluster(context, plan.cluster), loadImages(context), awaitNodes(context)]),
+    runPage(context, plan, findings),
+    removeClusterStep(context, `remove the cluster of ${plan.page}`),
+  ]);
+}
+
+/** Runs the blocks of a page in the order of its plan. A command that fails fails the step, with page and line. */
+function runPage(context: CellContext, plan: PagePlan, findings: Findings): Step {
+  const { shell, checkout } = context;
+  const timeout = seconds(3600);
+  let at = '';
+  return {
+    name: `run the commands of ${plan.page}`,
+    timeout,
+    advice: 'correct the page, or its entry in e2e/src/pages.ts; commands.log has what was run',
+    progress: () => at,
+    run: async (signal) => {
+      const planned = planPage(plan, await readFile(join(checkout, plan.page), 'utf8'));
+      if (plan.before !== undefined) {
+        const command = machineCommand(context, plan.before);
+        await mustRun(shell, command, `${plan.page}: the cluster is not as its reader has it`, signal);
+      }
+      const apiFlags = (await apiVersion(shell, signal)).map((word) => ` ${word}`).join('');
+      let count = 0;
+      for (const one of planned) {
+        at = `${plan.page}:${one.block.line}`;
+        if (one.plan.kind === 'leftOut') {
+          findings.notes.push(`${at} was left out: ${one.plan.because}`);
+          continue;
+        }
+        await mustRun(shell, blockCommand(context, one, apiFlags), `${at}: a command of the page fails`, signal);
+        count += 1;
+      }
+      findings.notes.push(`${plan.page}: ${count} of ${planned.length} blocks ran`);
+      return `${count} of ${planned.length} blocks`;
+    },
+  };
+}
+
+function blockCommand(context: CellContext, planned: PlannedBlock, apiFlags: string): CellCommand {
+  const { plan } = planned;
+  const text = commandsOf(planned, { ...valuesOf(context), apiFlags });
+  if (plan.kind === 'run' && plan.on === 'worker') {
+    const args = ['exec', workerOf(context), 'sh', '-euc', text];
+    return { file: 'docker', args, timeout: seconds(120) };
+  }
+  return machineCommand(context, text, plan.kind === 'run' ? plan.editor : undefined);
+}
+
+/** kind and kubectl find the cluster by their variables, as a reader's do by their defaults. */
+function machineCommand(context: CellContext, text: string, editor?: string): CellCommand {
+  const { checkout, cluster, network } = context;
+  const env = {
+    KUBECONFIG: kubeconfigOf(context),
+    KIND_CLUSTER_NAME: cluster,
+    KIND_EXPERIMENTAL_DOCKER_NETWORK: network,
+    ...(editor === undefined ? {} : { KUBE_EDITOR: editor }),
+  };
+  return { file: 'sh', args: ['-euc', `cd '${checkout}'\n${text}`], env, timeout: seconds(1800) };
+}
+
+function valuesOf(context: CellContext): Omit<PlaceValues, 'apiFlags'> {
+  const { cluster, release, folder, isLocalBase } = context;
+  return {
+    cluster,
+    image: nodeImageOf(release),
+    folder,
+    worker: workerOf(context),
+    controller: controllerName(cluster),
+    imageFlags: isLocalBase ? ' --local-base' : '',
+  };
+}
+
+function workerOf({ cluster }: CellContext): string {
+  return nodeNames(cluster)[1] ?? cluster;
 }

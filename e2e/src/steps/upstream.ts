@@ -5,9 +5,18 @@ import { isSelected, upstreamImageOf } from '../matrix.ts';
 import type { Findings, Step } from '../run/run-steps.ts';
 import { mustRun } from '../run/shell.ts';
 import { chooseTests, type ChosenTests, literally, patternOf } from '../skips.ts';
-import { judge, type JunitCase, parseJunit, parseTestList, type UpstreamVerdict } from '../upstream/results.ts';
+import {
+  columnOf,
+  failsInBaseline,
+  judge,
+  type JunitCase,
+  parseJunit,
+  parseTestList,
+  tableMarkdown,
+  type UpstreamTable,
+  type UpstreamVerdict,
+} from '../upstream/results.ts';
 import { UpstreamProgress } from '../upstream/progress.ts';
-import { columnOf, failsInBaseline, tableMarkdown, type UpstreamTable } from '../upstream/table.ts';
 import type { CellContext } from './cell-context.ts';
 import { baselineMode } from './cluster.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { columnOf, failsInBaseline, tableMarkdown } from './table.ts';
+import { columnOf, failsInBaseline, tableMarkdown } from './results.ts';
 
 const failed = (name: string): { readonly name: string; readonly message: string } => ({ name, message: 'no' });
 const baseline = columnOf('kube-proxy nftables', true, {

@@ -3,9 +3,8 @@ import { type DefaultTheme, defineConfig } from 'vitepress';
 import type { MarkdownPage } from '../../docs/markdown.ts';
 import { root } from '../../workspace.ts';
 import { checkSite } from '../check.ts';
-import { copyFiles } from '../files.ts';
+import { copyFiles, otherPages, sitePages, sitePath, titleOf } from '../pages.ts';
 import { markdown, searchText } from '../markdown.ts';
-import { otherPages, sitePages, sitePath, titleOf } from '../pages.ts';
 import { folderPages, type Group, sections } from '../sections.ts';
 
 const pages = sitePages();
