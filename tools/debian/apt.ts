@@ -35,9 +35,7 @@ export interface AptOptions {
   readonly suite?: string;
 }
 
-/**
- * Prepares apt's private folder. One user at a time: the callers lock.
- */
+/** Prepares apt's private folder. One user at a time: the callers lock. */
 export async function openApt({ folder, architecture, exclude, suite }: AptOptions): Promise<Apt> {
   await mkdir(join(folder, 'lists/partial'), { recursive: true });
   await mkdir(join(folder, 'cache/archives/partial'), { recursive: true });

@@ -83,9 +83,7 @@ interface ContextOptions {
   readonly signal: AbortSignal;
 }
 
-/**
- * Fills a folder with what an image's Dockerfile copies. Times are fixed, so that equal content makes equal layers.
- */
+/** Fills a folder with what an image's Dockerfile copies. Times are fixed, so that equal content makes equal layers. */
 async function fillContext(folder: string, { image, target, signal }: ContextOptions): Promise<void> {
   for (const [name, content] of Object.entries(image.layers)) {
     const layer = join(folder, name);

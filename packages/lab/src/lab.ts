@@ -38,9 +38,8 @@ export interface LabHost {
   /** Runs a program inside the namespace; a non-zero exit is a result. */
   run(file: string, args: readonly string[], options?: LabCommandOptions): Promise<LabCommandResult>;
   /**
-   * Starts a long-lived program inside the namespace with the child's pid (by exec, without a
-   * wrapper process). It leads its own process group and is killed when the lab is disposed. Output
-   * goes to the lab's log folder.
+   * Starts a long-lived program inside the namespace with the child's pid (by exec, without a wrapper process). It
+   * leads its own process group and is killed when the lab is disposed. Output goes to the lab's log folder.
    */
   spawn(file: string, args: readonly string[], options?: LabSpawnOptions): LabProcess;
 }

@@ -122,9 +122,8 @@ const orderPrefix = '$setElementOrder/';
 const deletePrefix = '$deleteFromPrimitiveList/';
 
 /**
- * Applies a strategic merge patch to a copy. `schema` defines which lists merge and by which key; fields
- * outside it follow RFC 7386. Supports `$patch`, `$setElementOrder/…`, `$deleteFromPrimitiveList/…`
- * and `$retainKeys`.
+ * Applies a strategic merge patch to a copy. `schema` defines which lists merge and by which key; fields outside it
+ * follow RFC 7386. Supports `$patch`, `$setElementOrder/…`, `$deleteFromPrimitiveList/…` and `$retainKeys`.
  */
 export function applyStrategicMergePatch(
   document: JsonObject,
