@@ -10,7 +10,6 @@ describe('verb, resource and name of a request', () => {
     ['GET', '/api/v1/namespaces/a/services/b', 'get services in a of b'],
     ['GET', '/api/v1/services?watch=true', 'watch services in  of '],
     ['GET', '/api/v1/services?watch=1', 'watch services in  of '],
-    ['GET', '/api/v1/watch/services', 'watch services in  of '],
     ['GET', '/api/v1/nodes?fieldSelector=metadata.name%3Dn1&watch=true', 'watch nodes in  of n1'],
     ['GET', '/api/v1/nodes?fieldSelector=metadata.name!%3Dn1', 'list nodes in  of '],
     ['HEAD', '/api/v1/nodes/n1', 'get nodes in  of n1'],

@@ -84,8 +84,6 @@ interface ResourcePath {
   readonly subresource: string | undefined;
   /** Segments after the subresource. */
   readonly excess: readonly string[];
-  /** The older form `/api/v1/watch/…`. */
-  readonly isWatchPath: boolean;
 }
 
 /** Reads `/api/v1/…` and `/apis/GROUP/VERSION/…`; undefined for other paths. */
@@ -94,13 +92,11 @@ export function resourcePath(path: string): ResourcePath | undefined {
   const isCore = segments[0] === 'api';
   const rest = segments.slice(isCore ? 2 : 3);
   if ((!isCore && segments[0] !== 'apis') || rest.length === 0) return undefined;
-  const isWatchPath = rest[0] === 'watch';
-  if (isWatchPath) rest.shift();
   const isInNamespace = rest[0] === 'namespaces' && rest.length >= 3 && !['status', 'finalize'].includes(rest[2] ?? '');
   const namespace = isInNamespace ? (rest[1] ?? '') : '';
   const [plural = '', name, subresource, ...excess] = isInNamespace ? rest.slice(2) : rest;
   const [group, version] = isCore ? ['', segments[1]] : [segments[1] ?? '', segments[2]];
-  return { group, version, namespace, isInNamespace, plural, name, subresource, excess, isWatchPath };
+  return { group, version, namespace, isInNamespace, plural, name, subresource, excess };
 }
 
 /** Reads method and URL as kube-apiserver does, whether or not such a resource is served. */
@@ -109,7 +105,7 @@ export function apiRequest(method: string, url: URL): ApiRequest {
   if (path === undefined) return { kind: 'other', verb: method.toLowerCase(), path: url.pathname };
   // Access rules ignore the rest of the path after a subresource, for example after pods/proxy.
   const { group, namespace, plural, name = '', subresource } = path;
-  const isWatch = path.isWatchPath || ['1', 'true'].includes(url.searchParams.get('watch') ?? '');
+  const isWatch = ['1', 'true'].includes(url.searchParams.get('watch') ?? '');
   return {
     kind: 'resource',
     verb: verbOf(method, { isCollection: name === '', isWatch }),

@@ -52,7 +52,6 @@ const value = '[A-Za-z0-9._-]*';
 const equality = new RegExp(`^(${key})\\s*(=|==|!=)\\s*(${value})$`);
 const membership = new RegExp(`^(${key})\\s+(in|notin)\\s*\\(([^)]*)\\)$`);
 const existence = new RegExp(`^(!?)\\s*(${key})$`);
-const comparison = new RegExp(`^(${key})\\s*(<|>)\\s*(-?[0-9]+)$`);
 
 function parseRequirement(text: string): Requirement {
   const equal = equality.exec(text);
@@ -71,15 +70,6 @@ function parseRequirement(text: string): Requirement {
   if (exists !== null) {
     const [, not, name = ''] = exists;
     return not === '!' ? (labels) => labels[name] === undefined : (labels) => labels[name] !== undefined;
-  }
-  const compare = comparison.exec(text);
-  if (compare !== null) {
-    const [, name = '', operator, bound] = compare;
-    const limit = Number(bound);
-    return (labels) => {
-      const number = Number(labels[name]);
-      return labels[name] !== undefined && (operator === '<' ? number < limit : number > limit);
-    };
   }
   const found = /[=!<>,()]/.exec(text.replace(/^[^=!<>,()]*(?:==|=|!=)?/, ''))?.[0] ?? '';
   throw badRequest(`unable to parse requirement: found '${found}', expected: identifier`);

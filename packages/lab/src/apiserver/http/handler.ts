@@ -7,13 +7,11 @@ import { listObjects, parseListOptions } from './list.ts';
 import { parseProxyPath, type ProxyExchange, proxyToPod } from './pod-proxy.ts';
 import { renderObject, type RenderOptions } from './representation.ts';
 import {
-  handleBinding,
   handleCreate,
   handleDelete,
   handleDeleteCollection,
   handlePatch,
   handleReplace,
-  hasSubresource,
   scaleOf,
   type WriteRequest,
 } from './write.ts';
@@ -38,8 +36,12 @@ export async function handleRequest(
     const { method = 'GET', url: target = '/', headers } = request;
     const url = new URL(target, 'http://server');
     const exchange: ProxyExchange = { url, request, response, signal };
-    const isWatch = ['1', 'true'].includes(url.searchParams.get('watch') ?? '') || url.pathname.includes('/watch/');
-    const fault = context.faults.take({ method, target, isWatch, authorization: headers.authorization ?? '' });
+    const fault = context.faults.take({
+      method,
+      target,
+      isWatch: isWatch(url),
+      authorization: headers.authorization ?? '',
+    });
     if (fault !== undefined && !(await passes(fault, context, exchange))) return;
     context.access.check(method, url, headers.authorization);
     const proxied = parseProxyPath(url.pathname);
@@ -51,6 +53,10 @@ export async function handleRequest(
     if (response.headersSent) response.destroy();
     else sendAnswer(request, response, answerForError(error));
   }
+}
+
+function isWatch({ searchParams }: URL): boolean {
+  return ['1', 'true'].includes(searchParams.get('watch') ?? '');
 }
 
 /** Applies a fault; true if the request is then served normally. */
@@ -85,11 +91,13 @@ async function answerRequest(context: ServerContext, exchange: ProxyExchange): P
   if (document !== undefined) return document;
   const info = parseResourcePath(path, context.resources);
   if (info === undefined) return textAnswer(404, '404 page not found\n');
-  if (info.subresource !== undefined && !hasSubresource(info.resource, info.subresource)) throw noSuchResource();
+  if (info.subresource !== undefined && !info.resource.subresources.some((known) => known === info.subresource)) {
+    throw noSuchResource();
+  }
   const render = renderOptions(context, url, request);
   switch (request.method) {
     case 'GET': {
-      if (info.name !== undefined && !info.isWatchPath) return getAnswer(context, info, render);
+      if (info.name !== undefined) return getAnswer(context, info, render);
       const options = parseListOptions(url.searchParams, info);
       if (!options.isWatch) {
         const body = await listObjects(context, { resource: info.resource, options, render }, exchange.signal);
@@ -139,10 +147,6 @@ async function writeAnswer(
   const write: WriteRequest = { info, query: url.searchParams, body: await readBody(request), render };
   const isCollection = info.name === undefined;
   if (method === 'DELETE' && isCollection) return handleDeleteCollection(context, write);
-  if (info.subresource === 'binding') {
-    if (method !== 'POST') throw methodNotAllowed();
-    return handleBinding(registry, write);
-  }
   if (method === 'POST' && isCollection) {
     if (info.resource.isNamespaced && info.namespace === '') throw methodNotAllowed();
     return handleCreate(registry, write);
@@ -161,8 +165,6 @@ export interface RequestInfo {
   /** Undefined for a collection. */
   readonly name: string | undefined;
   readonly subresource: string | undefined;
-  /** The older form `/api/v1/watch/…`. */
-  readonly isWatchPath: boolean;
 }
 
 /**
@@ -172,7 +174,7 @@ export interface RequestInfo {
 function parseResourcePath(path: string, resources: readonly ResourceDefinition[]): RequestInfo | undefined {
   const parts = resourcePath(path);
   if (parts === undefined) return undefined;
-  const { group, version, namespace, isInNamespace, plural, name, subresource, excess, isWatchPath } = parts;
+  const { group, version, namespace, isInNamespace, plural, name, subresource, excess } = parts;
   const served = resources.filter((resource) => resource.group === group && resource.version === version);
   if (served.length === 0) return undefined;
   const resource = served.find((candidate) => candidate.plural === plural);
@@ -180,7 +182,7 @@ function parseResourcePath(path: string, resources: readonly ResourceDefinition[
     // A namespaced collection may be read over all namespaces.
     if (resource === undefined || isInNamespace || name !== undefined) throw noSuchResource();
   }
-  return { resource, namespace, name, subresource, isWatchPath };
+  return { resource, namespace, name, subresource };
 }
 
 /** Shared state of the request handlers. */

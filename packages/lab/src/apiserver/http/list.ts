@@ -136,7 +136,7 @@ export function parseListOptions(query: URLSearchParams, info: RequestInfo): Lis
   const labelText = query.get('labelSelector') ?? '';
   const givenFields = query.get('fieldSelector') ?? '';
   const fieldText = info.name === undefined ? givenFields : `metadata.name=${info.name}`;
-  const isWatch = info.isWatchPath || isTrue(query.get('watch'));
+  const isWatch = isTrue(query.get('watch'));
   const options = {
     isWatch,
     resourceVersion: query.get('resourceVersion') ?? '',

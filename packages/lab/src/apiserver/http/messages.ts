@@ -69,7 +69,7 @@ function parseText(body: RequestBody): unknown {
 }
 
 /** In which form objects are sent. */
-export type Representation = 'object' | 'table' | 'metadata';
+export type Representation = 'object' | 'table';
 
 interface MediaRange {
   readonly type: string;
@@ -87,7 +87,6 @@ export function negotiate(accept: string | undefined): Representation {
     if (as === undefined) return 'object';
     if (parameters.get('g') !== 'meta.k8s.io' || parameters.get('v') !== 'v1') continue;
     if (as === 'Table') return 'table';
-    if (as === 'PartialObjectMetadata' || as === 'PartialObjectMetadataList') return 'metadata';
   }
   const message = '406: Not Acceptable\n\nAvailable representations: application/json, application/json;stream=watch';
   throw new StatusError({ code: 406, reason: 'NotAcceptable', message, details: {} });
@@ -132,11 +131,6 @@ export function sendAnswer(request: IncomingMessage, response: ServerResponse, a
   setCommonHeaders(response);
   if (answer.status !== 304) response.setHeader('Content-Type', answer.contentType ?? 'application/json');
   for (const [name, value] of Object.entries(answer.headers ?? {})) response.setHeader(name, value as string);
-  if (request.method === 'HEAD') {
-    response.setHeader('Content-Length', Buffer.byteLength(answer.body));
-    response.end();
-    return;
-  }
   if (answer.body.length >= gzipThreshold && acceptsGzip(request)) {
     response.setHeader('Content-Encoding', 'gzip');
     response.setHeader('Vary', 'Accept-Encoding');

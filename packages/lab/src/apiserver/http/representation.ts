@@ -20,16 +20,9 @@ export interface ListMeta {
 
 /** One object as response body. */
 export function renderObject(object: StoredObject, options: RenderOptions): string {
-  switch (options.representation) {
-    case 'object':
-      return `${object.text}\n`;
-    case 'metadata':
-      return `${JSON.stringify(partialMetadata(object))}\n`;
-    case 'table': {
-      const metadata = { resourceVersion: String(object.resourceVersion) };
-      return `${JSON.stringify(tableOf(object.resource, [object], metadata, options))}\n`;
-    }
-  }
+  if (options.representation === 'object') return `${object.text}\n`;
+  const metadata = { resourceVersion: String(object.resourceVersion) };
+  return `${JSON.stringify(tableOf(object.resource, [object], metadata, options))}\n`;
 }
 
 /** A list as response body. */
@@ -39,20 +32,9 @@ export function renderList(
   meta: ListMeta,
   options: RenderOptions,
 ): string {
-  const metadata = JSON.stringify(meta);
-  switch (options.representation) {
-    case 'object': {
-      const head = `{"kind":"${resource.kind}List","apiVersion":"${apiVersionOf(resource)}","metadata":${metadata}`;
-      return `${head},"items":[${items.map((item) => item.itemText).join(',')}]}\n`;
-    }
-    case 'metadata': {
-      const head = `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":${metadata}`;
-      const rows = items.map((item) => JSON.stringify({ metadata: item.value['metadata'] ?? {} }));
-      return `${head},"items":[${rows.join(',')}]}\n`;
-    }
-    case 'table':
-      return `${JSON.stringify(tableOf(resource, items, meta, options))}\n`;
-  }
+  if (options.representation === 'table') return `${JSON.stringify(tableOf(resource, items, meta, options))}\n`;
+  const type = `"kind":"${resource.kind}List","apiVersion":"${apiVersionOf(resource)}"`;
+  return `{${type},"metadata":${JSON.stringify(meta)},"items":[${items.map((item) => item.itemText).join(',')}]}\n`;
 }
 
 /** A Table of objects, with column definitions. */
@@ -77,18 +59,10 @@ export function tableOf(
   };
 }
 
-/** Only type and metadata of an object. */
-export function partialMetadata(object: StoredObject): JsonObject {
-  return {
-    kind: 'PartialObjectMetadata',
-    apiVersion: 'meta.k8s.io/v1',
-    metadata: object.value['metadata'] ?? {},
-  };
-}
-
 function rowOf(item: StoredObject, options: RenderOptions): JsonObject {
   const cells: readonly Json[] = item.resource.columns.map(({ cell }) => cell(item.value, options.now));
   if (options.includeObject === 'None') return { cells };
-  if (options.includeObject === 'Metadata') return { cells, object: partialMetadata(item) };
-  return { cells, object: JSON.parse(item.text) as JsonObject };
+  if (options.includeObject === 'Object') return { cells, object: JSON.parse(item.text) as JsonObject };
+  const type = { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1' };
+  return { cells, object: { ...type, metadata: item.value['metadata'] ?? {} } };
 }

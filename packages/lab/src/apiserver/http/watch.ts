@@ -5,7 +5,7 @@ import { expired } from '../status-error.ts';
 import { type StoredObject, storedObject, type StoreEvent, type WatchEventType } from '../store.ts';
 import type { ServerContext } from './handler.ts';
 import type { ListOptions } from './list.ts';
-import { partialMetadata, type RenderOptions, tableOf } from './representation.ts';
+import { type RenderOptions, tableOf } from './representation.ts';
 import { setCommonHeaders } from './messages.ts';
 
 export interface WatchRequest {
@@ -144,8 +144,7 @@ export class WatchSession {
   #lineOf(type: WatchEventType, object: StoredObject): string {
     const { render } = this.#request;
     if (render.representation === 'object') return object.line(type);
-    const shown = render.representation === 'metadata' ? partialMetadata(object) : this.#tableOf([object]);
-    return `${JSON.stringify({ type, object: shown })}\n`;
+    return `${JSON.stringify({ type, object: this.#tableOf([object]) })}\n`;
   }
 
   #tableOf(objects: readonly StoredObject[]): JsonObject {

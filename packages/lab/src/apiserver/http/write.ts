@@ -138,24 +138,6 @@ function numberOf(text: string | null): number | undefined {
   return text === null || text === '' ? undefined : Number(text);
 }
 
-/** POST on `pods/NAME/binding`: sets the pod's node, as a scheduler does. */
-export function handleBinding(registry: Registry, request: WriteRequest): Answer {
-  const { info } = request;
-  const node = stringAt(parseBody(request.body), 'target', 'name');
-  const apply = (current: JsonObject): JsonObject =>
-    withFields(current, { spec: { ...objectAt(current, 'spec'), nodeName: node } });
-  registry.update(info.resource, nameOf(info), { part: 'main', apply });
-  const document = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 };
-  return { ...jsonAnswer(document), status: 201 };
-}
-
-export function hasSubresource(resource: ResourceDefinition, subresource: string): boolean {
-  return (
-    resource.subresources.some((known) => known === subresource) ||
-    (resource.plural === 'pods' && subresource === 'binding')
-  );
-}
-
 /** autoscaling/v1 Scale. */
 const scaleSchema: ObjectSchema = object('Scale', {
   kind: text,
