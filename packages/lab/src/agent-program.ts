@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { ConfigError, HostError, ipFamilies, millis, systemClock } from '@switchyard/core';
 import { clusterCidrs } from './network-plan.ts';
 import type { Lab, LabNode, LabProcess } from './lab.ts';
-import { createProber, type Prober } from './prober.ts';
+import { createProber } from './prober.ts';
 
 /**
  * Values of the node agent's `--proxy-mode`. The lab runs the agent as a program and knows no backend; the agent's tests compare the
@@ -87,35 +87,24 @@ export async function checkAgent(): Promise<void> {
 export async function waitForAgents(lab: Lab, agents: readonly LabProcess[], signal: AbortSignal): Promise<void> {
   await using prober = await createProber(lab.client, signal);
   const until = systemClock.monotonic() + 30_000;
-  await Promise.all(
-    lab.nodes.map((node, index) => waitForAgent({ node, agent: agents[index], prober, until }, signal)),
-  );
-}
-
-interface AgentWait {
-  readonly node: LabNode;
-  readonly agent: LabProcess | undefined;
-  readonly prober: Prober;
-  /** Monotonic. */
-  readonly until: number;
-}
-
-async function waitForAgent({ node, agent, prober, until }: AgentWait, signal: AbortSignal): Promise<void> {
-  let end: number | string | undefined;
-  void agent?.ended.then((status) => (end = status));
-  const address = node.addresses.IPv4 ?? node.addresses.IPv6 ?? '';
-  for (;;) {
-    const result = await prober.probe({ protocol: 'http', address, port: healthPort, path: '/healthz' });
-    if (result.status === 'answered' && result.httpStatus === 200) return;
-    const health =
-      result.status === 'answered' ? `/healthz answers ${result.httpStatus}` : `/healthz: ${result.status}`;
-    const isLate = systemClock.monotonic() > until;
-    if (end !== undefined || isLate) {
-      const what = end === undefined ? `is not healthy after 30 s (${health})` : `has ended with ${end}`;
-      throw new HostError('lab.agent', `the agent of ${node.name} ${what}; its log ends with:\n${await tailOf(agent)}`);
+  const wait = async (node: LabNode, agent: LabProcess | undefined): Promise<void> => {
+    let end: number | string | undefined;
+    void agent?.ended.then((status) => (end = status));
+    const address = node.addresses.IPv4 ?? node.addresses.IPv6 ?? '';
+    for (;;) {
+      const result = await prober.probe({ protocol: 'http', address, port: healthPort, path: '/healthz' });
+      const isAnswered = result.status === 'answered';
+      if (isAnswered && result.httpStatus === 200) return;
+      const health = isAnswered ? `/healthz answers ${result.httpStatus}` : `/healthz: ${result.status}`;
+      if (end !== undefined || systemClock.monotonic() > until) {
+        const what = end === undefined ? `is not healthy after 30 s (${health})` : `has ended with ${end}`;
+        const tail = await tailOf(agent);
+        throw new HostError('lab.agent', `the agent of ${node.name} ${what}; its log ends with:\n${tail}`);
+      }
+      await systemClock.sleep(millis(50), signal);
     }
-    await systemClock.sleep(millis(50), signal);
-  }
+  };
+  await Promise.all(lab.nodes.map((node, index) => wait(node, agents[index])));
 }
 
 async function tailOf(agent: LabProcess | undefined): Promise<string> {

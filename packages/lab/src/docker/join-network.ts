@@ -50,17 +50,18 @@ export async function joinDockerNetwork(options: JoinedNetworkOptions, signal: A
   const link = await readLink(host);
   await using undo = new AsyncDisposableStack();
   undo.defer(() => restoreLink(host, link));
-  await freeLink(host, link);
+  // Without its addresses and thus its routes Docker finds the network unused.
+  const removals = link.addresses.map((address) => `address delete ${address} dev ${device}`);
+  await change(host, removals);
   const id = await createNetwork(options);
   undo.defer(() => removeNetwork(engine, name));
   const bridge = `br-${id.slice(0, 12)}`;
   const switchAddresses = hostAddresses(hostNumbers.gateway, ['IPv4']);
   const surplus = isAutomatic ? `${switchAddresses.IPv4}/16` : undefined;
-  await moveToBridge(host, link, { bridge, ipv4Length: 16, surplus });
+  await moveToBridge(host, link, bridge, surplus);
   if (!('podCidrs' in host)) {
-    const blocked = { from: bridge, to: clusterCidrs.IPv4 };
-    undo.defer(() => setForwarding(host, false, blocked));
-    await setForwarding(host, true, blocked);
+    undo.defer(() => setForwarding(host, false, bridge));
+    await setForwarding(host, true, bridge);
   }
   undo.defer(() => widenNetwork(options, 'delete'));
   await widenNetwork(options, 'replace');
@@ -143,15 +144,6 @@ interface HostLink {
   readonly routes: readonly string[];
 }
 
-/** Bridge that takes over a host's addresses and routes. */
-interface BridgePlan {
-  readonly bridge: string;
-  /** Prefix length that IPv4 addresses get there. */
-  readonly ipv4Length: number;
-  /** An address that Docker gave the bridge and that another host has. */
-  readonly surplus: string | undefined;
-}
-
 const device = 'eth0';
 
 interface ShownLink {
@@ -187,54 +179,40 @@ async function readLink(host: LabHost): Promise<HostLink> {
 
 /**
  * Switches forwarding of IPv4 between a host's links, without which Docker warns at every start of a container. Packets from
- * `blocked.from` to `blocked.to` are then answered "unreachable", because a machine with kind has no route to pods.
+ * the bridge to pods are then answered "unreachable", because a machine with kind has no route to pods.
  */
-async function setForwarding(
-  host: LabHost,
-  isOn: boolean,
-  blocked: { readonly from: string; readonly to: string } | undefined,
-): Promise<void> {
+async function setForwarding(host: LabHost, isOn: boolean, bridge: string): Promise<void> {
   const file = '/proc/sys/net/ipv4/ip_forward';
   const { exitCode, stderr } = await host.run('sh', ['-c', `echo ${isOn ? 1 : 0} >${file}`]);
   if (exitCode !== 0) throw new HostError('docker.network', `cannot write ${file} of ${host.name}: ${stderr.trim()}`);
-  if (blocked === undefined) return;
   const action = isOn ? 'add' : 'delete';
-  await change(host, [`rule ${action} pref 100 iif ${blocked.from} to ${blocked.to} unreachable`]);
-}
-
-/** Removes the addresses and thus the routes of `eth0`, so that Docker finds their network unused. */
-async function freeLink(host: LabHost, link: HostLink): Promise<void> {
-  await change(
-    host,
-    link.addresses.map((address) => `address delete ${address} dev ${device}`),
-  );
+  await change(host, [`rule ${action} pref 100 iif ${bridge} to ${clusterCidrs.IPv4} unreachable`]);
 }
 
 /**
  * Makes `eth0` a port of a bridge that takes over its addresses and routes; its hardware address too, so that the
- * neighbours' ARP entries stay valid.
+ * neighbours' ARP entries stay valid. `surplus` is an address that Docker gave the bridge and that another host has.
  */
-async function moveToBridge(host: LabHost, link: HostLink, plan: BridgePlan): Promise<void> {
-  const { bridge, ipv4Length, surplus } = plan;
-  const widened = link.addresses.map((address) => address.replace(/^([\d.]+)\/\d+$/, `$1/${ipv4Length}`));
+async function moveToBridge(host: LabHost, link: HostLink, bridge: string, surplus: string | undefined): Promise<void> {
+  const widened = link.addresses.map((address) => address.replace(/^([\d.]+)\/\d+$/, '$1/16'));
   await change(host, [
     `link set dev ${device} master ${bridge}`,
     `link set dev ${bridge} address ${link.hardwareAddress} up`,
     ...(surplus === undefined ? [] : [`address delete ${surplus} dev ${bridge}`]),
-    ...widened.map((address) => `address replace ${address} dev ${bridge}${address.includes(':') ? ' nodad' : ''}`),
-    ...link.routes.map((route) => `route replace ${route} dev ${bridge}`),
+    ...configuration(widened, link.routes, bridge),
   ]);
 }
 
 /** Undoes `moveToBridge`. The bridge may be missing. */
-async function restoreLink(host: LabHost, link: HostLink): Promise<void> {
-  await change(host, [
-    `link set dev ${device} nomaster up`,
-    ...link.addresses.map(
-      (address) => `address replace ${address} dev ${device}${address.includes(':') ? ' nodad' : ''}`,
-    ),
-    ...link.routes.map((route) => `route replace ${route} dev ${device}`),
-  ]);
+async function restoreLink(host: LabHost, { addresses, routes }: HostLink): Promise<void> {
+  await change(host, [`link set dev ${device} nomaster up`, ...configuration(addresses, routes, device)]);
+}
+
+function configuration(addresses: readonly string[], routes: readonly string[], to: string): readonly string[] {
+  return [
+    ...addresses.map((address) => `address replace ${address} dev ${to}${address.includes(':') ? ' nodad' : ''}`),
+    ...routes.map((route) => `route replace ${route} dev ${to}`),
+  ];
 }
 
 async function show<T>(host: LabHost, args: readonly string[]): Promise<readonly T[]> {

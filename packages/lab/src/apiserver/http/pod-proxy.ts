@@ -50,7 +50,7 @@ export async function proxyToPod(context: ServerContext, where: ProxyPath, excha
     return;
   }
   const socket = await connectTo(context.connect, target, signal);
-  await passOn({ ...exchange, target, path: `${where.path}${url.search}`, socket });
+  await passOn(exchange, target, `${where.path}${url.search}`, socket);
 }
 
 interface Target {
@@ -104,14 +104,9 @@ function unreachable(why: string): Error {
   return serviceUnavailable(`error trying to reach service: ${why}`);
 }
 
-interface Passing extends ProxyExchange {
-  readonly target: Target;
-  readonly path: string;
-  readonly socket: Socket;
-}
-
 /** Resolves when the answer is complete or the client has disconnected. */
-function passOn({ request, response, signal, url, target, path, socket }: Passing): Promise<void> {
+function passOn(exchange: ProxyExchange, target: Target, path: string, socket: Socket): Promise<void> {
+  const { request, response, signal, url } = exchange;
   const { scheme, address, port } = target;
   const headers = {
     ...withoutOwn(request.headers),
