@@ -1,5 +1,8 @@
+import { existsSync } from 'node:fs';
+import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { execa } from 'execa';
+import { root } from '../workspace.ts';
 
 /** Folder, environment and input of a program. */
 export interface RunOptions {
@@ -94,4 +97,38 @@ export async function withFileLock<T>(file: string, work: () => Promise<T>, sign
     holder.stdin.end();
     await holder;
   }
+}
+
+/** Absolute path of one of the caches of this checkout. */
+export function cacheFolder(cache: string): string {
+  return join(root, 'node_modules/.cache', cache);
+}
+
+/**
+ * The folder `name` of a cache. The first caller fills it, aside, and it appears when it is complete; callers at the same
+ * time, by other processes too, wait.
+ */
+export async function cachedFolder(
+  cache: string,
+  name: string,
+  fill: (folder: string) => Promise<void>,
+  signal: AbortSignal,
+): Promise<string> {
+  const target = join(cacheFolder(cache), name);
+  if (existsSync(target)) return target;
+  await mkdir(cacheFolder(cache), { recursive: true });
+  const work = async (): Promise<void> => {
+    if (existsSync(target)) return;
+    const partial = `${target}.partial`;
+    await rm(partial, { recursive: true, force: true });
+    await mkdir(partial);
+    try {
+      await fill(partial);
+      await rename(partial, target);
+    } finally {
+      await rm(partial, { recursive: true, force: true });
+    }
+  };
+  await withFileLock(`${target}.lock`, work, signal);
+  return target;
 }

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { mkdir, readFile, rename, rm } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { debianRoot } from '../debian/debian-root.ts';
-import { runGo, runProgram, withFileLock } from '../debian/run-program.ts';
+import { cachedFolder, runGo, runProgram } from '../debian/run-program.ts';
 import { root } from '../workspace.ts';
 import { type KubeObject, parseManifests } from './kube-object.ts';
 
@@ -41,25 +40,14 @@ export async function renderHelm(options: HelmOptions, signal: AbortSignal): Pro
 /** The compiled renderer; made when it is missing, with a Go that is unpacked for it and not installed. */
 async function helmRenderer(signal: AbortSignal): Promise<string> {
   const source = join(import.meta.dirname, 'helm-render/main.go');
-  const key = createHash('sha256')
-    .update(await readFile(source))
-    .digest('hex')
-    .slice(0, 16);
-  const cache = join(root, 'node_modules/.cache/switchyard-deploy');
-  const program = join(cache, `helm-render-${key}`);
-  if (existsSync(program)) return program;
-  await mkdir(cache, { recursive: true });
-  await withFileLock(join(cache, 'lock'), () => compile(source, program, signal), signal);
-  return program;
-}
-
-async function compile(source: string, program: string, signal: AbortSignal): Promise<void> {
-  if (existsSync(program)) return;
-  const packages = ['golang-go', 'golang-github-masterminds-sprig-dev', 'golang-gopkg-yaml.v2-dev'];
-  const debian = await debianRoot({ packages, exclude: ['libc6', 'perl'], signal });
-  const cache = `${program}.cache`;
-  const gopath = join(debian, 'usr/share/gocode');
-  await runGo(debian, ['build', '-o', `${program}.partial`, source], { gopath, cache, signal });
-  await rm(cache, { recursive: true, force: true });
-  await rename(`${program}.partial`, program);
+  const hash = createHash('sha256').update(await readFile(source));
+  const compile = async (folder: string): Promise<void> => {
+    const packages = ['golang-go', 'golang-github-masterminds-sprig-dev', 'golang-gopkg-yaml.v2-dev'];
+    const debian = await debianRoot({ packages, exclude: ['libc6', 'perl'], signal });
+    const go = { gopath: join(debian, 'usr/share/gocode'), cache: join(folder, 'cache'), signal };
+    await runGo(debian, ['build', '-o', join(folder, 'helm-render'), source], go);
+    await rm(go.cache, { recursive: true, force: true });
+  };
+  const name = `helm-${hash.digest('hex').slice(0, 16)}`;
+  return join(await cachedFolder('switchyard-deploy', name, compile, signal), 'helm-render');
 }

@@ -1,41 +1,14 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createHash } from 'node:crypto';
-import { runProgram, withFileLock } from '../debian/run-program.ts';
+import { cachedFolder, cacheFolder, runProgram } from '../debian/run-program.ts';
 import { root } from '../workspace.ts';
 import { debianRoot, machineArchitecture } from '../debian/debian-root.ts';
 import { type Target, targets } from './definitions.ts';
 
-const folder = join(root, 'node_modules/.cache/switchyard-images');
-
-/**
- * The folder `name` of the images' cache. The first caller fills it, aside, and it appears when it is complete; callers at the
- * same time, by other processes too, wait.
- */
-async function cachedFolder(
-  name: string,
-  fill: (folder: string) => Promise<void>,
-  signal: AbortSignal,
-): Promise<string> {
-  const target = join(folder, name);
-  if (existsSync(target)) return target;
-  await mkdir(folder, { recursive: true });
-  const work = async (): Promise<void> => {
-    if (existsSync(target)) return;
-    const partial = `${target}.partial`;
-    await rm(partial, { recursive: true, force: true });
-    await mkdir(partial);
-    try {
-      await fill(partial);
-      await rename(partial, target);
-    } finally {
-      await rm(partial, { recursive: true, force: true });
-    }
-  };
-  await withFileLock(join(folder, `${name}.lock`), work, signal);
-  return target;
-}
+const cache = 'switchyard-images';
+const folder = cacheFolder(cache);
 
 /** A folder of the cache that is there for the length of `use`. Those of processes that were killed are removed first. */
 export async function withScratchFolder<T>(use: (folder: string) => Promise<T>): Promise<T> {
@@ -80,7 +53,7 @@ export async function nativeBinaries(target: Target, signal: AbortSignal): Promi
     await runProgram('cp', [...files, folder], { signal });
     await runProgram('rm', ['-r', build], { signal });
   };
-  return cachedFolder(`native-${target.architecture}-${await sourceKey()}`, fill, signal);
+  return cachedFolder(cache, `native-${target.architecture}-${await sourceKey()}`, fill, signal);
 }
 
 interface CrossCompiler {
@@ -145,7 +118,7 @@ export async function nodePackage(target: Target, signal: AbortSignal): Promise<
     await runProgram('tar', unpack, { cwd: folder, signal });
     await rm(join(folder, archive));
   };
-  return cachedFolder(`${name}-${version}`, fill, signal);
+  return cachedFolder(cache, `${name}-${version}`, fill, signal);
 }
 
 export interface LockedPackage {

@@ -1,10 +1,8 @@
-import { existsSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { debianRoot } from '../debian/debian-root.ts';
-import { runGo, runProgram, withFileLock } from '../debian/run-program.ts';
+import { cachedFolder, runGo, runProgram } from '../debian/run-program.ts';
 import { runScript } from '../script.ts';
-import { root } from '../workspace.ts';
 
 // `node tools/kube-proxy/build.ts` compiles the real kube-proxy and prints where it is. No Debian package has the program, but one has
 // its source: Kubernetes 1.20.2 of Debian 12, older than the terminating fallback (KEP-1669), so that it shows what was mended in 1.26.
@@ -13,33 +11,23 @@ import { root } from '../workspace.ts';
 /** The release whose source package still has all of Kubernetes; later ones have kubectl only. */
 const suite = 'bookworm';
 const version = 'v1.20.2';
-const cache = join(root, 'node_modules/.cache/switchyard-kube-proxy');
-const program = join(cache, `kube-proxy-${version}`);
 
 function report(line: string): void {
   process.stderr.write(`kube-proxy: ${line}\n`);
 }
 
 async function main(signal: AbortSignal): Promise<void> {
-  await mkdir(cache, { recursive: true });
-  await withFileLock(join(cache, 'lock'), () => build(signal), signal);
-  console.log(program);
-}
-
-async function build(signal: AbortSignal): Promise<void> {
-  if (existsSync(program)) return;
-  const work = join(cache, 'work');
-  await rm(work, { recursive: true, force: true });
-  // Where a GOPATH of before modules has it: the source package's go.mod and its vendored packages do not agree.
-  const source = join(work, 'go/src/k8s.io/kubernetes');
-  await mkdir(source, { recursive: true });
-  try {
+  const build = async (folder: string): Promise<void> => {
+    // Where a GOPATH of before modules has it: the source package's go.mod and its vendored packages do not agree.
+    const work = join(folder, 'work');
+    const source = join(work, 'go/src/k8s.io/kubernetes');
+    await mkdir(source, { recursive: true });
     await unpackSource(work, source, signal);
     await compile(work, source, signal);
-    await rename(join(work, 'kube-proxy'), program);
-  } finally {
+    await rename(join(work, 'kube-proxy'), join(folder, 'kube-proxy'));
     await rm(work, { recursive: true, force: true });
-  }
+  };
+  console.log(join(await cachedFolder('switchyard-kube-proxy', version, build, signal), 'kube-proxy'));
 }
 
 /** apt checks the signature of what it fetches. The machine's own sources may name no source packages, so this list does. */
