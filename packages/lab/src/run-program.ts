@@ -1,17 +1,10 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
-import { HostError, millis, type Millis } from '@switchyard/core';
+import { HostError, millis } from '@switchyard/core';
 import { type CommandRunner, createCommandRunner } from '@switchyard/host';
-import type { LabCommandResult, LabHost } from './lab.ts';
+import type { LabCommandOptions, LabCommandResult, LabHost } from './lab.ts';
 import { namespacesRoot } from './names.ts';
 
-export interface RunProgramOptions {
-  readonly stdin?: string | undefined;
-  readonly timeout?: Millis | undefined;
-  readonly env?: Readonly<Record<string, string>> | undefined;
-}
-
-const defaultTimeout = millis(30_000);
 /** Maximum output of a command, to bound memory. */
 const maxOutput = 64 * 1024 * 1024;
 
@@ -25,9 +18,9 @@ export function childEnvironment(extra: Readonly<Record<string, string>> = {}): 
 export function runProgram(
   file: string,
   args: readonly string[],
-  options: RunProgramOptions = {},
+  options: LabCommandOptions = {},
 ): Promise<LabCommandResult> {
-  const timeout = options.timeout ?? defaultTimeout;
+  const { timeout = millis(30_000) } = options;
   return new Promise((resolve, reject) => {
     // A process group of its own: a timeout also kills its children, which would keep the pipes open.
     const child = spawn(file, args, { env: childEnvironment(options.env), stdio: 'pipe', detached: true });

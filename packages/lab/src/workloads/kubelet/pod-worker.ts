@@ -33,7 +33,7 @@ export class PodWorker {
   readonly #terminating = Promise.withResolvers<Deadline>();
   #deadline: Deadline | undefined;
   #pod: Pod;
-  #place: PodPlace | undefined;
+  #host: LabPod | undefined;
   #runners: readonly ContainerRunner[] = [];
   #isOver = false;
 
@@ -78,7 +78,7 @@ export class PodWorker {
     const containers = this.#pod.spec?.containers ?? [];
     return {
       containers: this.#runners.length === 0 ? containers.map(waiting) : this.#runners.map(({ view }) => view),
-      podIps: addressList(this.#place?.host.addresses),
+      podIps: addressList(this.#host?.addresses),
       hostIps: addressList(node.addresses),
       isOver: this.#isOver,
       now: clock.now(),
@@ -90,11 +90,11 @@ export class PodWorker {
     // Already terminating at the start: the previous kubelet has ended its processes.
     if (this.#deadline !== undefined) return this.#options.removeObject();
     try {
-      this.#place = await this.#makePlace(signal);
-      await this.#runUntilEnd(this.#place.host, signal);
+      this.#host = await this.#makeHost(signal);
+      await this.#runUntilEnd(this.#host, signal);
     } finally {
       await Promise.all(this.#runners.map((runner) => runner.kill()));
-      await this.#place?.remove();
+      if (this.#host !== undefined) await this.#options.lab.removePod(this.#host);
     }
     if (signal.aborted) return;
     this.#isOver = true;
@@ -136,13 +136,13 @@ export class PodWorker {
     return known === undefined ? 0 : known.restartCount + (known.state?.['waiting'] === undefined ? 1 : 0);
   }
 
-  async #makePlace(signal: AbortSignal): Promise<PodPlace> {
+  async #makeHost(signal: AbortSignal): Promise<LabPod> {
     const { lab, node, clock, log, scale } = this.#options;
     if (this.#pod.spec?.hostNetwork === true) return hostNetworkPod(node, this.#name);
     for (let seconds = 1; ; seconds = Math.min(60, seconds * 2)) {
       signal.throwIfAborted();
       try {
-        return podPlace(lab, await lab.addPod(node, this.#name, knownAddresses(this.#pod)));
+        return await lab.addPod(node, this.#name, knownAddresses(this.#pod));
       } catch (error) {
         log.warn('cannot make the namespace of a pod, will retry', { pod: this.#name, error });
         await clock.sleep(scale.of(seconds), signal);
@@ -167,28 +167,8 @@ function knownAddresses(pod: Pod): PerFamily<IpAddress> | undefined {
   return Object.fromEntries(known.map((ip) => [ip.includes(':') ? 'IPv6' : 'IPv4', ip]));
 }
 
-/** Network namespace of a pod's containers. */
-export interface PodPlace {
-  readonly host: LabPod;
-  /** Removes the pod's namespace. Call it after the pod's processes have ended. */
-  remove(): Promise<void>;
-}
-
-/** A namespace of the pod's own. */
-function podPlace(lab: Lab, host: LabPod): PodPlace {
-  return { host, remove: () => lab.removePod(host) };
-}
-
-/** `hostNetwork: true`: the pod is in its node's namespace and has the node's addresses; there is nothing to remove. */
-function hostNetworkPod(node: LabNode, name: string): PodPlace {
-  const { namespace, addresses } = node;
-  const host: LabPod = {
-    name,
-    namespace,
-    addresses,
-    node,
-    run: (file, args, options) => node.run(file, args, options),
-    spawn: (file, args, options) => node.spawn(file, args, options),
-  };
-  return { host, remove: () => Promise.resolve() };
+/** A pod with `hostNetwork: true` is in its node's namespace and has the node's addresses. */
+function hostNetworkPod(node: LabNode, name: string): LabPod {
+  const { namespace, addresses, run, spawn } = node;
+  return { name, namespace, addresses, node, run, spawn };
 }
