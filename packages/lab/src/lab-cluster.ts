@@ -25,8 +25,6 @@ export interface ClusterOptions extends LabOptions {
   readonly hasAddOnKinds?: boolean;
   /** Also serves DaemonSets and runs their controller. Default false. */
   readonly hasDaemonSets?: boolean;
-  /** Logger of the controllers. Default: `controllers.log` in the lab's log folder. */
-  readonly log?: Logger;
 }
 
 /** A lab with an API server, its Node objects and the controllers of a small cluster, all owned by this process. */
@@ -67,7 +65,7 @@ export async function startCluster(options: ClusterOptions, signal: AbortSignal)
   const record = await listen(lab, server, signal);
   report(`API server listens at ${record.url}`);
   const api = stack.use(createApiClient({ url: record.url, name: 'lab' }));
-  const log = options.log ?? createFileLogger(`${lab.folder}/logs/controllers.log`);
+  const log = createFileLogger(`${lab.folder}/logs/controllers.log`);
   const { timeScale = 1, onWorkloadEvent } = options;
   const workloads = stack.use(
     await startWorkloads({ lab, api, log, hasDaemonSets, timeScale, onEvent: onWorkloadEvent }, signal),

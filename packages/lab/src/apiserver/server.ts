@@ -1,16 +1,6 @@
-import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http';
-import { createServer as createHttpsServer } from 'node:https';
+import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo, Server as NetServer, Socket } from 'node:net';
-import {
-  type Cidr,
-  type Clock,
-  millis,
-  type Millis,
-  parseCidr,
-  type Random,
-  systemClock,
-  UsageError,
-} from '@switchyard/core';
+import { type Cidr, millis, type Millis, parseCidr, systemClock, UsageError } from '@switchyard/core';
 import { type Access, createAccess } from './access.ts';
 import { createAllocations } from './allocations.ts';
 import { type Connect, connectHere } from './namespace-sockets.ts';
@@ -36,11 +26,6 @@ export interface ApiServerOptions {
   readonly bookmarkInterval?: Millis;
   /** Events remembered for resuming watches, over all kinds. Default 100,000. */
   readonly historyLimit?: number;
-  readonly clock?: Clock;
-  /** Chooses cluster IPs, node ports and name suffixes. */
-  readonly random?: Random;
-  /** Serve HTTPS with this PEM key and certificate. Default: plain HTTP. */
-  readonly tls?: { readonly key: string; readonly cert: string };
   /** Runs the namespace controller and the garbage collector (owner references). Default true. */
   readonly hasLifecycle?: boolean;
   /** Opens connections to pods, for `pods/proxy`. Default: from this process's own network namespace. */
@@ -71,8 +56,8 @@ export interface ApiServer extends AsyncDisposable {
 
 /** Starts a server that does not listen yet. */
 export async function startApiServer(options: ApiServerOptions = {}): Promise<ApiServer> {
-  const clock = options.clock ?? systemClock;
-  const random = options.random ?? Math.random;
+  const clock = systemClock;
+  const random = Math.random; // for cluster IPs, node ports and name suffixes
   const cidrs = options.serviceCidrs ?? [parseCidr('10.96.0.0/12')];
   const resources = servedKinds(options);
   const allocations = createAllocations(cidrs, random);
@@ -93,7 +78,7 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
     documents: createDocuments(resources),
     connect: options.connect ?? connectHere,
   };
-  const listeners = new Listeners((request, response) => void handleRequest(context, request, response), options.tls);
+  const listeners = new Listeners((request, response) => void handleRequest(context, request, response));
   return {
     store,
     registry,
@@ -128,19 +113,15 @@ function createFaults(context: ServerContext, listeners: Listeners): Faults {
 class Listeners {
   readonly #servers: Server[] = [];
   readonly #onRequest: RequestListener;
-  readonly #tls: ApiServerOptions['tls'];
   /** One entry per `refuse` in force. */
   readonly #refused = new Set<{ readonly port: number | undefined }>();
 
-  constructor(onRequest: RequestListener, tls: ApiServerOptions['tls']) {
+  constructor(onRequest: RequestListener) {
     this.#onRequest = onRequest;
-    this.#tls = tls;
   }
 
   async open(target: ListenTarget): Promise<{ readonly url: string }> {
-    const tls = this.#tls;
-    const server =
-      tls === undefined ? createHttpServer(this.#onRequest) : createHttpsServer({ ...tls }, this.#onRequest);
+    const server = createServer(this.#onRequest);
     server.keepAliveTimeout = 120_000;
     server.on('connection', (socket: Socket) => {
       if (this.#isRefused(server)) socket.destroy();
@@ -154,7 +135,7 @@ class Listeners {
     });
     const { address, port } = addressOf(server);
     const host = address.includes(':') ? `[${address}]` : address;
-    return { url: `${tls === undefined ? 'http' : 'https'}://${host}:${port}` };
+    return { url: `http://${host}:${port}` };
   }
 
   refuse(port: number | undefined): Disposable {

@@ -1,4 +1,4 @@
-import { type Clock, type Logger, noopLogger, type Random, systemClock } from '@switchyard/core';
+import { type Logger, noopLogger, systemClock } from '@switchyard/core';
 import { apiResources, type ObjectClient, type Pod } from '@switchyard/core/kubernetes';
 import type { Lab } from '../lab.ts';
 import { type ControllerContext, createClusterWatches, createResourceWatch } from './context.ts';
@@ -18,8 +18,6 @@ export interface WorkloadsOptions {
   readonly timeScale?: number;
   /** Called at once with every event, before any reader of `events`. */
   readonly onEvent?: ((event: WorkloadEvent) => void) | undefined;
-  readonly clock?: Clock;
-  readonly random?: Random;
   readonly log?: Logger;
   /** Also runs a DaemonSet controller; the server has to serve the kind. Default false. */
   readonly hasDaemonSets?: boolean;
@@ -40,11 +38,19 @@ export interface Workloads extends AsyncDisposable {
  * no effect after the start.
  */
 export async function startWorkloads(options: WorkloadsOptions, signal: AbortSignal): Promise<Workloads> {
-  const { lab, api, clock = systemClock, log = noopLogger, random = Math.random } = options;
+  const { lab, api, log = noopLogger } = options;
+  const clock = systemClock;
   const watches = createClusterWatches(api);
   const daemonSets = options.hasDaemonSets === true ? createResourceWatch(api, apiResources.daemonSets) : undefined;
   const all = [...Object.values(watches), ...(daemonSets === undefined ? [] : [daemonSets])];
-  const context: ControllerContext = { api, watches, clock, log, random, scale: timeScale(options.timeScale ?? 1) };
+  const context: ControllerContext = {
+    api,
+    watches,
+    clock,
+    log,
+    random: Math.random,
+    scale: timeScale(options.timeScale ?? 1),
+  };
   for (const node of lab.nodes) await registerNode(api, node, apiTime(clock.now()), signal);
   const feed = createEventFeed(options.onEvent);
   const stop = new AbortController();
