@@ -24,8 +24,6 @@ export interface Allocations {
   /** Whether `ip` lies in the range of its family. */
   isInRange(ip: IpAddress): boolean;
   isTaken(claim: string): boolean;
-  /** Whether any object holds `port` for any protocol. */
-  isPortTaken(port: number): boolean;
   /** A free address, or undefined when the range is full. */
   freeIp(family: IpFamily): IpAddress | undefined;
   /** A free node port outside `without`, or undefined when all are taken. */
@@ -50,7 +48,6 @@ export function createAllocations(cidrs: readonly Cidr[], random: Random): Alloc
     families: cidrs.map((cidr) => cidrFamilyOf(cidr)),
     isInRange: (ip) => cidrs.some((cidr) => cidrContains(cidr, ip)),
     isTaken: (claim) => taken.has(claim),
-    isPortTaken: (port) => takenPorts.has(port),
     freeIp: (family) => {
       const cidr = cidrOf.get(family);
       return cidr === undefined ? undefined : freeIpIn(cidr, taken, random);

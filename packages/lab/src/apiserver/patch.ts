@@ -230,22 +230,14 @@ function orderMerged(
   oldOrder: readonly Json[],
   isSame: IsSame,
 ): readonly Json[] {
+  const placeOf = (item: Json): number => oldOrder.findIndex((old) => isSame(old, item));
   const named = patchOrder.flatMap((entry) => merged.find((item) => isSame(item, entry)) ?? []);
   const others = merged.filter((item) => !named.includes(item));
   const result: Json[] = [];
-  let other = 0;
   for (const item of named) {
-    const place = oldOrder.findIndex((old) => isSame(old, item));
-    const isBefore = (candidate: Json | undefined): boolean => {
-      if (candidate === undefined) return false;
-      const candidatePlace = oldOrder.findIndex((old) => isSame(old, candidate));
-      return candidatePlace !== -1 && candidatePlace < place;
-    };
-    while (isBefore(others[other])) {
-      result.push(others[other] ?? null);
-      other++;
-    }
+    const isBefore = (other: Json): boolean => placeOf(other) !== -1 && placeOf(other) < placeOf(item);
+    while (others[0] !== undefined && isBefore(others[0])) result.push(...others.splice(0, 1));
     result.push(item);
   }
-  return [...result, ...others.slice(other)];
+  return [...result, ...others];
 }
