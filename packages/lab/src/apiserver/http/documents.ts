@@ -6,6 +6,7 @@ import type { ObjectSchema, Schema } from '../schema.ts';
 import { acceptsAggregatedDiscovery, type Answer, jsonAnswer, textAnswer } from './messages.ts';
 
 const collectionVerbs = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
+const scaleKind = { group: 'autoscaling', version: 'v1', kind: 'Scale' };
 const subresourceVerbs = ['get', 'patch', 'update'];
 
 /** The aggregated document (KEP-3352) of `/api` (core group) or `/apis` (all others). */
@@ -61,6 +62,11 @@ function groupsOf(resources: readonly ResourceDefinition[]): readonly string[] {
 function discoveryEntry(resource: ResourceDefinition): JsonObject {
   const { plural, kind, singular, shortNames, categories, subresources } = resource;
   const responseKind = { group: '', version: '', kind };
+  const parts = subresources.map((subresource) => ({
+    subresource,
+    responseKind: subresource === 'scale' ? scaleKind : responseKind,
+    verbs: subresourceVerbs,
+  }));
   return {
     resource: plural,
     responseKind,
@@ -69,16 +75,7 @@ function discoveryEntry(resource: ResourceDefinition): JsonObject {
     verbs: verbsOf(resource),
     ...(shortNames.length > 0 ? { shortNames } : {}),
     ...(categories.length > 0 ? { categories } : {}),
-    ...(subresources.length > 0
-      ? {
-          subresources: subresources.map((subresource) => ({
-            subresource,
-            responseKind:
-              subresource === 'scale' ? { group: 'autoscaling', version: 'v1', kind: 'Scale' } : responseKind,
-            verbs: subresourceVerbs,
-          })),
-        }
-      : {}),
+    ...(parts.length > 0 ? { subresources: parts } : {}),
   };
 }
 
@@ -103,7 +100,7 @@ function resourceEntries(resource: ResourceDefinition): readonly JsonObject[] {
     name: `${plural}/${subresource}`,
     singularName: '',
     namespaced,
-    ...(subresource === 'scale' ? { group: 'autoscaling', version: 'v1', kind: 'Scale' } : { kind }),
+    ...(subresource === 'scale' ? scaleKind : { kind }),
     verbs: subresourceVerbs,
   }));
   return [main, ...subs];

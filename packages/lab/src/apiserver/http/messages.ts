@@ -71,11 +71,6 @@ function parseText(body: RequestBody): unknown {
 /** In which form objects are sent. */
 export type Representation = 'object' | 'table';
 
-interface MediaRange {
-  readonly type: string;
-  readonly parameters: ReadonlyMap<string, string>;
-}
-
 /** Picks the first form of the Accept header that the server has; rejects with a 406 Status if there is none. */
 export function negotiate(accept: string | undefined): Representation {
   const ranges = parseAccept(accept);
@@ -84,7 +79,7 @@ export function negotiate(accept: string | undefined): Representation {
     if (type === '*/*' || type === 'application/*') return 'object';
     if (type !== 'application/json') continue;
     const as = parameters.get('as');
-    if (as === undefined) return 'object';
+    if (as === null) return 'object';
     if (parameters.get('g') !== 'meta.k8s.io' || parameters.get('v') !== 'v1') continue;
     if (as === 'Table') return 'table';
   }
@@ -99,19 +94,11 @@ export function acceptsAggregatedDiscovery(accept: string | undefined): boolean 
   );
 }
 
-function parseAccept(accept: string | undefined): readonly MediaRange[] {
-  if (accept === undefined || accept.trim() === '') return [];
+function parseAccept(accept = ''): readonly { readonly type: string; readonly parameters: URLSearchParams }[] {
+  if (accept.trim() === '') return [];
   return accept.split(',').map((range) => {
     const [type = '', ...parameters] = range.split(';').map((part) => part.trim());
-    return {
-      type,
-      parameters: new Map(
-        parameters.map((parameter) => {
-          const equals = parameter.indexOf('=');
-          return [parameter.slice(0, equals), parameter.slice(equals + 1)] as const;
-        }),
-      ),
-    };
+    return { type, parameters: new URLSearchParams(parameters.join('&')) };
   });
 }
 

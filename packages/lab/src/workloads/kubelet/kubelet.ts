@@ -55,15 +55,12 @@ export class Kubelet implements AsyncDisposable {
     if (this.#isStopped || pod?.spec?.nodeName !== this.#options.node.nodeName) return;
     const uid = pod.metadata.uid ?? '';
     const worker = this.#workersByUid.get(uid);
-    if (isGone) this.#forget(uid, worker);
-    else if (worker !== undefined) worker.update(pod);
+    if (isGone) {
+      // Only now: changes before the object's deletion must not look like those of a new pod.
+      worker?.abandon();
+      this.#workersByUid.delete(uid);
+    } else if (worker !== undefined) worker.update(pod);
     else if (!isPodEnded(pod) || isPodTerminating(pod)) this.#startWorker(pod, uid);
-  }
-
-  /** Call it only after the object's deletion: earlier changes must not look like those of a new pod. */
-  #forget(uid: string, worker: PodWorker | undefined): void {
-    worker?.abandon();
-    this.#workersByUid.delete(uid);
   }
 
   #startWorker(pod: Pod, uid: string): void {
