@@ -45,17 +45,20 @@ async function runStep(
   if (shell.isDry) return void (await step.run(signal));
   const done = new AbortController();
   const limit = new AbortController();
-  const waits = [
-    expire(step, clock, limit, done.signal),
-    report(
-      clock,
-      () =>
-        print(
-          `${number} ${step.name}: still at it after ${elapsed()}: ${step.progress?.() ?? (shell.said || shell.last)}`,
-        ),
-      done.signal,
-    ),
-  ];
+  const expiry = new HostError('e2e.timeout', `it did not end within ${step.timeout / 1000} s`);
+  const expire = async (): Promise<void> => {
+    await clock.sleep(step.timeout, done.signal);
+    limit.abort(expiry);
+  };
+  const report = async (): Promise<void> => {
+    for (;;) {
+      await clock.sleep(reportInterval, done.signal);
+      const progress = step.progress?.() ?? (shell.said || shell.last);
+      print(`${number} ${step.name}: still at it after ${elapsed()}: ${progress}`);
+    }
+  };
+  // Both end when the step does.
+  const waits = [expire, report].map((wait) => wait().catch(() => undefined));
   try {
     const note = await step.run(AbortSignal.any([signal, limit.signal]));
     print(`${number} ${step.name}: done after ${elapsed()}${typeof note === 'string' ? `, ${note}` : ''}`);
@@ -69,26 +72,6 @@ async function runStep(
   } finally {
     done.abort();
     await Promise.all(waits);
-  }
-}
-
-async function expire(step: Step, clock: Clock, limit: AbortController, done: AbortSignal): Promise<void> {
-  try {
-    await clock.sleep(step.timeout, done);
-    limit.abort(new HostError('e2e.timeout', `it did not end within ${step.timeout / 1000} s`));
-  } catch {
-    // the step ended first
-  }
-}
-
-async function report(clock: Clock, tell: () => void, done: AbortSignal): Promise<void> {
-  try {
-    for (;;) {
-      await clock.sleep(reportInterval, done);
-      tell();
-    }
-  } catch {
-    // the step ended
   }
 }
 
