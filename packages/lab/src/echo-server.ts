@@ -1,8 +1,8 @@
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, isIPv6, type Socket } from 'node:net';
 import type { EchoAnswer } from './probe-types.ts';
+import { createServer as createHttpServer } from './lean-http.ts';
 import type { LabHost, LabProcess } from './lab.ts';
 import { nodeProgram } from './program-path.ts';
 

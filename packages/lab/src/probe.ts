@@ -1,8 +1,8 @@
 import { randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
-import { request as httpRequest } from 'node:http';
 import { connect, isIPv6, type Socket } from 'node:net';
 import type { LabHost } from './lab.ts';
+import { request as httpRequest } from './lean-http.ts';
 import type { AnswerWait, AwaitedAnswer, EchoAnswer, ProbeAnswer, ProbeRequest, ProbeResult } from './probe-types.ts';
 
 /** Longest part of a pause of the process that counts as waiting, in milliseconds. */

@@ -6,8 +6,9 @@
  * Takes the calls of `TrafficCalls` on PORT from clients with the token. Exits with 98 when PORT is taken, and with 0 on SIGTERM.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { parseArgs } from 'node:util';
+import { createServer } from '../lean-http.ts';
 import { createTrafficHandlers } from '../traffic-handlers.ts';
 import { portTakenExitCode, trafficTokenHeader } from '../traffic-pod.ts';
 
