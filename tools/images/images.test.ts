@@ -9,7 +9,7 @@ import {
   containerFiles,
   containerRunDirectory,
 } from '../../apps/kind-lb-controller/src/worker/container-files.ts';
-import { defaultImage as conformanceImage } from '../../apps/conformance/src/cluster/cluster-options.ts';
+import { defaultImage as conformanceImage } from '../../apps/conformance/src/cluster/open-cluster-environment.ts';
 import { root } from '../workspace.ts';
 import { describeImage, nameLayers, withBaseHint } from './docker.ts';
 import { appVersion, defaultTag } from './build-image.ts';

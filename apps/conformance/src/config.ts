@@ -1,13 +1,13 @@
 import { type DataplaneName, dataplaneNames, kubeProxyDefault, referenceDataplane } from '@switchyard/scenarios';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { ConfigError } from '@switchyard/core';
-import type { ClusterEnvironmentOptions } from './cluster/index.ts';
-import type { Choice } from './engine/choose-cases.ts';
+import type { ClusterEnvironmentOptions } from './cluster/open-cluster-environment.ts';
+import type { Choice } from './engine/select-cases.ts';
 import { type BackendName, backendNames, type ForeignOptions } from './lab/proxy-program.ts';
 import type { FamilyCell } from './model/case.ts';
 import type { Target } from './model/report-file.ts';
 import type { ReportTargets } from './report/commands.ts';
-import { wantsColours } from './report/painter.ts';
+import { wantsColours } from './report/texts.ts';
 
 /** A parsed command line. */
 export type Config =

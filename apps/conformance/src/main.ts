@@ -7,11 +7,10 @@ import { readScenarioFiles } from './cases/scenario-files.ts';
 import { selectCases } from './engine/select-cases.ts';
 import { checkRoot } from './lab/check-root.ts';
 import { diffCommand, failuresDetailed, reportCommand, type ReportIo, writeReports } from './report/commands.ts';
-import { exitStatusOf } from './report/exit-status.ts';
+import { exitStatusOf } from './report/columns.ts';
 import { ProgressView } from './report/progress-view.ts';
 import { textSummary } from './report/text-summary.ts';
-import { cleanUp } from './run-cluster.ts';
-import { runCommand } from './run-command.ts';
+import { cleanUp, runCommand } from './run-command.ts';
 
 const colours = hasColours(process.stdout);
 const io: ReportIo = {

@@ -1,47 +1,81 @@
-import { destroyLab, listLabs } from '@switchyard/lab';
+import { randomInt } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { ConfigError, systemClock } from '@switchyard/core';
+import { type ApiServerConnection, inClusterConnection, kubeconfigConnection } from '@switchyard/core/kubernetes';
 import { readScenarioFiles } from './cases/scenario-files.ts';
-import type { ClusterConfig, ProxyConfig, RunConfig } from './config.ts';
-import { selectCases } from './engine/select-cases.ts';
-import { foreignProxy, ownProxy, type ProxyProgram } from './lab/proxy-program.ts';
-import { runLabs } from './lab/run-labs.ts';
-import type { OnProgress } from './model/progress.ts';
-import type { ReportFile } from './model/report-file.ts';
-import { runOnCluster } from './run-cluster.ts';
-
-/** Version of the tool, as reports name it. */
-export const version = '0.1.0';
+import { cleanUpCluster, openClusterEnvironment } from './cluster/open-cluster-environment.ts';
+import type { ClusterConfig, RunConfig } from './config.ts';
+import { runProxies } from './engine/run-round.ts';
+import { selectCases, type Selection } from './engine/select-cases.ts';
+import { foreignProxy, ownProxy } from './lab/proxy-program.ts';
+import { removeDeadLabs, runLabs } from './lab/run-labs.ts';
+import type { OnProgress } from './model/case.ts';
+import { reportOf, type ReportFile, type RunReport } from './model/report-file.ts';
 
 /** Runs the chosen cases and returns the report. Rejects with `signal.reason` when it aborts. */
 export async function runCommand(config: RunConfig, onProgress: OnProgress, signal: AbortSignal): Promise<ReportFile> {
-  const { proxy } = config;
+  const { proxy, cell = 'dual', jobs } = config;
   const scenarios = await readScenarioFiles(config.scenarioFiles, (file) => readFile(file, 'utf8'));
   const selection = { ...config, scenarios };
-  if (proxy.kind === 'cluster') {
-    const runs = await runOnCluster({ ...selection, proxy }, onProgress, signal);
-    return { schema: 'switchyard-conformance/2', version, runs };
-  }
-  const programs = await programsOf(proxy);
-  const { cell = 'dual', jobs } = config;
+  if (proxy.kind === 'cluster') return reportOf(await runOnCluster({ ...selection, proxy }, onProgress, signal));
+  const programs =
+    proxy.kind === 'own' ? await Promise.all(proxy.backends.map((name) => ownProxy(name))) : [foreignProxy(proxy)];
   const runs = programs.map((program) => {
     const cases = selectCases({ dataplane: program.about.dataplane, cell }, selection);
     return { program, cell, cases, labs: Math.max(1, Math.floor(jobs / programs.length)) };
   });
   await removeDeadLabs(config.labName, onProgress);
-  const reports = await runLabs({ ...config, runs, onProgress }, signal);
-  return { schema: 'switchyard-conformance/2', version, runs: reports };
+  return reportOf(await runLabs({ ...config, runs, onProgress }, signal));
 }
 
-async function programsOf(proxy: Exclude<ProxyConfig, ClusterConfig>): Promise<readonly ProxyProgram[]> {
-  return proxy.kind === 'own' ? Promise.all(proxy.backends.map((name) => ownProxy(name))) : [foreignProxy(proxy)];
+const lane = 'cluster';
+
+/** Runs the cases on a cluster, in one namespace that is removed before this resolves or rejects. */
+async function runOnCluster(
+  config: RunConfig & Selection & { readonly proxy: ClusterConfig },
+  onProgress: OnProgress,
+  signal: AbortSignal,
+): Promise<readonly RunReport[]> {
+  const place = { connection: await connectionOf(config), clock: systemClock };
+  const options = {
+    ...place,
+    ...config.cluster,
+    random: () => randomInt(2 ** 32) / 2 ** 32, // for names that differ between runs
+    onProgress: (text: string) => onProgress({ kind: 'lane', lane, text }),
+    proxyName: config.proxy.name,
+    dataplane: config.proxy.dataplane,
+  };
+  await using environment = await openClusterEnvironment(options, signal);
+  const { proxyUnderTest: proxy, ipFamilies, nodes } = environment;
+  const [first] = ipFamilies;
+  const cell = config.cell ?? (ipFamilies.length > 1 ? 'dual' : first === 'IPv6' ? 'ipv6' : 'ipv4');
+  const cases = selectCases({ dataplane: proxy.dataplane, cell }, config);
+  const openEnvironment = () => Promise.resolve(environment);
+  const run = { target: 'cluster', proxy, cell, cases, laneNames: [lane], openEnvironment } as const;
+  return runProxies([{ ...run, kernel: nodes.node1.kernel }], { ...config, jobs: 1, onProgress }, signal);
 }
 
-/** Removes labs of killed runs; labs of running ones stay. */
-export async function removeDeadLabs(prefix: string, onProgress: OnProgress): Promise<void> {
-  const pattern = new RegExp(`^${prefix}[a-z]{2}$`);
-  const dead = (await listLabs()).filter(({ name, status }) => status === 'dead' && pattern.test(name));
-  for (const { name } of dead) {
-    onProgress({ kind: 'lane', lane: name, text: 'removing what an earlier run left' });
-    await destroyLab(name);
+/** Removes the namespaces of earlier runs from a cluster and returns their names. */
+export async function cleanUp(
+  config: RunConfig,
+  onProgress: OnProgress,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const tell = (text: string): void => onProgress({ kind: 'lane', lane, text });
+  const connection = await connectionOf(config);
+  return cleanUpCluster({ connection, clock: systemClock, onProgress: tell }, signal);
+}
+
+async function connectionOf({ cluster }: RunConfig): Promise<ApiServerConnection> {
+  const file = cluster.kubeconfig ?? `${homedir()}/.kube/config`;
+  try {
+    if (cluster.podEnvironment !== undefined) {
+      return await inClusterConnection({ env: cluster.podEnvironment, clock: systemClock });
+    }
+    return await kubeconfigConnection(file, systemClock, cluster.context);
+  } catch (cause) {
+    const what = `cannot connect to a cluster: ${(cause as Error).message}; give --kubeconfig FILE`;
+    throw new ConfigError('conformance.kubeconfig', what, { cause });
   }
 }

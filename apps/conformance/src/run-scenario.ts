@@ -4,11 +4,9 @@ import { checkScenarioId, readScenarioFiles } from './cases/scenario-files.ts';
 import { selectCases } from './engine/select-cases.ts';
 import { checkRoot } from './lab/check-root.ts';
 import { type BackendName, foreignProxy, ownProxy, type ProxyProgram } from './lab/proxy-program.ts';
-import { runLabs } from './lab/run-labs.ts';
-import type { FamilyCell } from './model/case.ts';
-import type { OnProgress } from './model/progress.ts';
-import type { ReportFile } from './model/report-file.ts';
-import { removeDeadLabs, version } from './run-command.ts';
+import { removeDeadLabs, runLabs } from './lab/run-labs.ts';
+import type { FamilyCell, OnProgress } from './model/case.ts';
+import { type ReportFile, reportOf } from './model/report-file.ts';
 
 /** Scenario and proxy of `runScenario`. */
 export interface RunScenarioOptions {
@@ -53,7 +51,7 @@ export async function runScenario(options: RunScenarioOptions, signal: AbortSign
   await removeDeadLabs(labName, onProgress);
   const runs = [{ program, cell, cases, labs: 1 }];
   const once = { labName, jobs: 1, seed: 1, rounds: 1, isFailFast: false };
-  return { schema: 'switchyard-conformance/2', version, runs: await runLabs({ ...once, runs, onProgress }, signal) };
+  return reportOf(await runLabs({ ...once, runs, onProgress }, signal));
 }
 
 async function scenarioOf(given: RunScenarioOptions['scenario']): Promise<readonly ParsedScenario[]> {

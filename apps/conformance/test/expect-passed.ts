@@ -1,7 +1,6 @@
 import type { CaseResult } from '../src/model/report-file.ts';
-import { failureText } from '../src/report/failure-text.ts';
-import { failedChecks } from '../src/report/failures.ts';
-import { painter } from '../src/report/painter.ts';
+import { failureText, failedChecks } from '../src/report/failures.ts';
+import { painter } from '../src/report/texts.ts';
 
 /** Throws an error whose message is the whole report of a case that has not passed: an assertion would print its first words alone. */
 export function expectPassed(result: CaseResult): void {

@@ -100,7 +100,11 @@ function nameOf(key: string): { readonly namespace: string; readonly name: strin
   return { namespace, name };
 }
 
-function serviceObject(scenario: Scenario, service: ScenarioService): ClusterObject {
+/** A Service as the API server would send it. */
+export function serviceObject(
+  scenario: Scenario,
+  service: ScenarioService,
+): ClusterObject & { readonly kind: 'Service' } {
   const isExternal = service.type === 'NodePort' || service.type === 'LoadBalancer' || service.externalIPs.length > 0;
   // The API server refuses a leftover `Local`, but objects that it took earlier have one.
   const hasExternalPolicy = isExternal || service.externalTrafficPolicy === 'Local';
@@ -131,15 +135,13 @@ function serviceObject(scenario: Scenario, service: ScenarioService): ClusterObj
 }
 
 /** Fields of `spec` for the Service's session affinity. */
-export function affinityOf({
-  sessionAffinityTimeoutSeconds: timeoutSeconds,
-}: ScenarioService): Service['spec'] & object {
+function affinityOf({ sessionAffinityTimeoutSeconds: timeoutSeconds }: ScenarioService): Service['spec'] & object {
   if (timeoutSeconds === undefined) return { sessionAffinity: 'None' };
   return { sessionAffinity: 'ClientIP', sessionAffinityConfig: { clientIP: { timeoutSeconds } } };
 }
 
 /** `status.loadBalancer.ingress`; empty: none. */
-export function ingressOf(service: ScenarioService): readonly { readonly ip: string; readonly ipMode?: string }[] {
+function ingressOf(service: ScenarioService): readonly { readonly ip: string; readonly ipMode?: string }[] {
   return service.loadBalancerIPs.map(({ ip, ipMode }) => (ipMode === undefined ? { ip } : { ip, ipMode }));
 }
 

@@ -32,6 +32,16 @@ export interface ScenarioAgent {
   readonly routerIpMode: boolean;
 }
 
+/** Default agent settings of scenarios. */
+export const plainAgent: ScenarioAgent = {
+  detectLocal: { kind: 'clusterCIDR' },
+  masqueradeAll: false,
+  terminatingFallback: 'on',
+  nodePortAddresses: [],
+  localhostNodePorts: true,
+  routerIpMode: false,
+};
+
 /** One port of a scenario's Service. */
 export interface ScenarioPort {
   readonly name: string;

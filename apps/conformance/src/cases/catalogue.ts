@@ -1,8 +1,7 @@
 import type { CaseInfo, CatalogueOptions, ConformanceCase, FamilyCell } from '../model/case.ts';
-import { matrixCases } from './matrix-cases.ts';
+import { matrixCases, scenarioCases } from './scenario-cases.ts';
 import { straySegments } from './packets/stray-segments.ts';
-import { rolloutCases } from './rollouts/index.ts';
-import { scenarioCases } from './scenario-cases.ts';
+import { rolloutCases } from './rollouts/run-rollout-case.ts';
 import { sequenceCases } from './sequences/index.ts';
 
 /**

@@ -9,7 +9,7 @@ import {
   type ScenarioStep,
 } from '@switchyard/scenarios';
 import type { CaseInfo, ConformanceCase } from '../model/case.ts';
-import { checkIdOf } from './check-id.ts';
+import { checkIdOf } from './scenario-cases.ts';
 
 /** Options of `list`. */
 export interface ListOptions {

@@ -1,7 +1,5 @@
 import { expect, test } from 'vitest';
-import { checkIdOf } from './check-id.ts';
-import { matrixCases } from './matrix-cases.ts';
-import { scenarioCases } from './scenario-cases.ts';
+import { checkIdOf, matrixCases, scenarioCases } from './scenario-cases.ts';
 
 const cases = matrixCases({ dataplane: 'nftables' });
 

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ScenarioCase } from '../model/case.ts';
-import { scenarioCases } from './scenario-cases.ts';
-import { smokeScenarios } from './smoke.ts';
+import { scenarioCases, smokeScenarios } from './scenario-cases.ts';
 
 const nftables = scenarioCases({ dataplane: 'nftables', cell: 'dual' });
 const ebpf = scenarioCases({ dataplane: 'ebpf', cell: 'dual' });

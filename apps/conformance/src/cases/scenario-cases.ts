@@ -5,10 +5,17 @@ import {
   type Scenario,
   type ScenarioAgent,
   type ScenarioFlow,
+  type ScenarioEndpoint,
+  type ScenarioService,
+  flowText,
+  healthStepText,
+  isOfMatrix,
+  type ScenarioStep,
+  endingScenarios,
+  type MatrixScenario,
+  matrixScenarios,
 } from '@switchyard/scenarios';
 import type { Ability, CatalogueOptions, ScenarioCase } from '../model/case.ts';
-import { endpointsOf, flowsOf, servicesOf } from './scenario-parts.ts';
-import { smokeScenarios } from './smoke.ts';
 
 /** Every scenario file in every family it names, as this dataplane must do it. */
 export function scenarioCases({
@@ -92,4 +99,93 @@ function isConfigured(agent: ScenarioAgent): boolean {
     agent;
   const isAsUsual = detectLocal.kind === 'clusterCIDR' && !masqueradeAll && terminatingFallback === 'on';
   return !isAsUsual || nodePortAddresses.length > 0 || !localhostNodePorts || routerIpMode;
+}
+
+/** Flows of a scenario, in the order of its steps. */
+export function flowsOf({ steps }: Pick<Scenario, 'steps'>): readonly ScenarioFlow[] {
+  return steps.flatMap((step) => (step.kind === 'flow' ? [step.flow] : []));
+}
+
+/** Services that the cluster holds at first, and those that steps put. */
+export function servicesOf({ services, steps }: Pick<Scenario, 'services' | 'steps'>): readonly ScenarioService[] {
+  return [...services, ...steps.flatMap((step) => (step.kind === 'putService' ? [step.service] : []))];
+}
+
+/** Endpoints that the cluster holds at first, and those that steps put. */
+export function endpointsOf({ endpoints, steps }: Pick<Scenario, 'endpoints' | 'steps'>): readonly ScenarioEndpoint[] {
+  return [...endpoints, ...steps.flatMap((step) => (step.kind === 'putEndpoint' ? [step.endpoint] : []))];
+}
+
+/** A dozen scenario files that touch every feature in seconds; have the tag `smoke` in one family, IPv4 where the cell has it. */
+export const smokeScenarios: ReadonlySet<string> = new Set([
+  'cluster-ip',
+  'dual-stack-endpoints',
+  'etp-local',
+  'external-ip',
+  'hairpin',
+  'itp-local',
+  'load-balancer-ip-mode',
+  'node-port',
+  'sctp',
+  'session-affinity',
+  'source-ranges',
+  'terminating-fallback-local',
+  'udp-stale-flows',
+]);
+
+/**
+ * The id of a step's check, stable and unique within its case. In scenario files `line 23`. In the matrix `outside/tcp`, where each
+ * source and protocol occurs once, and `health`; in cases that change the cluster, `after 20 changes: ` and the flow. Undefined for a
+ * step that only changes the cluster.
+ */
+export function checkIdOf(scenario: Scenario, step: ScenarioStep): string | undefined {
+  if (!isLook(step)) return undefined;
+  if (!isOfMatrix(scenario)) return `line ${step.line}`;
+  if (scenario.steps.every(isLook)) {
+    return step.kind === 'flow' ? `${step.flow.from}/${step.flow.protocol.toLowerCase()}` : 'health';
+  }
+  const changes = scenario.steps.filter((one) => one.line < step.line && !isLook(one)).length;
+  return `after ${changes} changes: ${lookText(step)}`;
+}
+
+function isLook({ kind }: ScenarioStep): boolean {
+  return kind === 'flow' || kind === 'healthCheck' || kind === 'restartAgent';
+}
+
+function lookText(step: ScenarioStep): string {
+  if (step.kind === 'flow') return flowText(step.flow);
+  return step.kind === 'healthCheck' ? healthStepText(step.check) : 'restart';
+}
+
+/**
+ * Policy by endpoint state by source class by protocol by family by frontend kind, all in one batch; and the orders in which
+ * endpoints end.
+ */
+export function matrixCases({ dataplane }: Pick<CatalogueOptions, 'dataplane'>): readonly ScenarioCase[] {
+  return [
+    ...matrixScenarios(dataplaneNamed(dataplane)).map((one) => matrixCase(matrixCaseId(one), one.scenario, 'matrix')),
+    ...endingScenarios(dataplaneNamed(dataplane)).map((scenario) =>
+      matrixCase(`matrix/ending-orders/${scenario.ipFamily.toLowerCase()}`, scenario, undefined),
+    ),
+  ];
+}
+
+function matrixCase(id: string, scenario: Scenario, batch: string | undefined): ScenarioCase {
+  return {
+    kind: 'scenario',
+    id,
+    title: scenario.name,
+    why: scenario.why,
+    tags: ['matrix', ...scenarioTags(scenario)],
+    families: scenario.ipFamily,
+    needs: scenarioNeeds(scenario),
+    notFor: undefined,
+    scenario,
+    batch,
+  };
+}
+
+/** `matrix/nodePort/Local/ready-remote-only/ipv6`. */
+function matrixCaseId({ frontend, policy, state, ipFamily }: MatrixScenario): string {
+  return `matrix/${frontend}/${policy}/${state}/${ipFamily.toLowerCase()}`;
 }

@@ -1,6 +1,6 @@
 import type { Node } from '@switchyard/core/kubernetes';
 import { describe, expect, test } from 'vitest';
-import { chooseNodes, nodeObstacle } from './choose-nodes.ts';
+import { chooseNodes, nodeObstacle } from './preflight.ts';
 
 const ready = { type: 'Ready', status: 'True' };
 

@@ -1,27 +1,24 @@
-import { addressAndPort, type IpFamily, ipFamilyOf, millis, UsageError } from '@switchyard/core';
+import { addressAndPort, type IpFamily, ipFamilyOf, millis, type SourceClass, UsageError } from '@switchyard/core';
 import type { ProbeConnection, ProbeResult, TrafficProbe } from '@switchyard/lab';
 import type { ScenarioFlow } from '@switchyard/scenarios';
 import type { FlowConnector } from '../model/test-environment.ts';
-import type { AddressBook } from './address-book.ts';
+import type { AddressBook } from './object-writer.ts';
 import { type EchoPool, realPort } from './echo-pool.ts';
 import { RemoteLoad } from './remote-load.ts';
-import { type AnswerContext, seenOf } from './seen.ts';
+import { seenInCluster } from './echo-pool.ts';
+import type { NodePair } from './preflight.ts';
 import type { TrafficPod } from './start-pods.ts';
 import { callPod, type Caller } from './traffic-caller.ts';
 
-/** Pods that send, by source class. */
-export interface Senders {
-  readonly pod: TrafficPod;
-  readonly node: TrafficPod;
-  readonly outside: TrafficPod;
-}
-
-/** Inputs for sending flows in a cluster. */
-export interface ConnectorParts {
+/** A run's place in a cluster. */
+export interface ClusterPlace {
   readonly caller: Caller;
-  readonly senders: Senders;
+  readonly run: string;
+  /** Pods that send, by source class. */
+  readonly senders: Readonly<Record<SourceClass, TrafficPod>>;
   readonly book: AddressBook;
   readonly pool: EchoPool;
+  readonly nodes: NodePair;
   /** All addresses of the node under test. */
   readonly nodeAddresses: readonly string[];
 }
@@ -32,18 +29,13 @@ const awaitedTimeout = 300;
 const mostAtOnce = 60;
 
 /** A flow that is ready to be sent in a cluster. */
-export function connectInCluster(flow: ScenarioFlow, place: ConnectorParts, signal: AbortSignal): FlowConnector {
+export function connectInCluster(flow: ScenarioFlow, place: ClusterPlace, signal: AbortSignal): FlowConnector {
   const { caller, book, pool } = place;
   const sender = senderOf(flow, place);
   const target = pool.podOf(flow.to) === undefined ? book.destination(flow.to, flow.port, flow.protocol) : undefined;
   const to = target ?? { address: pool.realAddress(flow.to), port: realPort(flow.port) };
   const source = sourceOf(sender, ipFamilyOf(to.address));
-  const context: AnswerContext = {
-    flow,
-    source,
-    nodeAddresses: place.nodeAddresses,
-    endpointOf: (pod, ipFamily) => pool.endpointOf(pod, ipFamily),
-  };
+  const context = { ...place, flow, source, endpointOf: (pod: string) => pool.endpointOf(pod, ipFamilyOf(flow.to)) };
   const from = flow.sourcePort === undefined ? { isFromFreshPort: true } : { sourcePort: flow.sourcePort };
   const probe: TrafficProbe = { protocol: flow.protocol === 'UDP' ? 'udp' : 'tcp', ...to, source, ...from };
   const attempts = async (count: number): Promise<readonly ProbeResult[]> => {
@@ -58,13 +50,13 @@ export function connectInCluster(flow: ScenarioFlow, place: ConnectorParts, sign
     attempts: async (count) => {
       const results: ProbeResult[] = [];
       while (results.length < count) results.push(...(await attempts(Math.min(mostAtOnce, count - results.length))));
-      return results.map((result) => seenOf(result, context));
+      return results.map((result) => seenInCluster(result, context));
     },
     hold: async () => {
       needTcp('keep a connection open');
       const { result, connection } = await callPod(caller, sender, { name: 'open', argument: probe }, signal);
       const held = connection === undefined ? undefined : heldConnection(caller, sender, connection, signal);
-      return { seen: seenOf(result, context), connection: held };
+      return { seen: seenInCluster(result, context), connection: held };
     },
     load: (options) => {
       needTcp('run a load');
@@ -76,13 +68,13 @@ export function connectInCluster(flow: ScenarioFlow, place: ConnectorParts, sign
       const { isFromFreshPort: _, ...request } = probe;
       const argument = { probe: { ...request, timeout: awaitedTimeout }, until };
       const { result, at } = await callPod(caller, sender, { name: 'await', argument }, signal);
-      const last = seenOf(result, context);
+      const last = seenInCluster(result, context);
       return { at: last.kind === 'endpoint' && last.address === by ? millis(at) : undefined, last };
     },
   };
 }
 
-function senderOf({ from, fromEndpoint }: ScenarioFlow, { senders, pool }: ConnectorParts): TrafficPod {
+function senderOf({ from, fromEndpoint }: ScenarioFlow, { senders, pool }: ClusterPlace): TrafficPod {
   if (fromEndpoint === undefined) return senders[from];
   const pod = pool.podOf(fromEndpoint);
   if (pod !== undefined) return pod;

@@ -1,5 +1,9 @@
 import { HostError, type IpAddress, type IpFamily, ipFamilyOf, UsageError } from '@switchyard/core';
-import type { NodePair } from './choose-nodes.ts';
+import type { ProbeResult } from '@switchyard/lab';
+import type { ScenarioFlow } from '@switchyard/scenarios';
+import { seenOf } from '../lab/answers.ts';
+import type { Seen } from '../model/test-environment.ts';
+import type { NodePair } from './preflight.ts';
 import { podPort, type PodStarter, startPods, type TrafficPod } from './start-pods.ts';
 import { callPod } from './traffic-caller.ts';
 
@@ -22,7 +26,7 @@ export function realPort(port: number): number {
 }
 
 /** The inverse of `realPort`. */
-export function scenarioPort(port: number): number {
+function scenarioPort(port: number): number {
   return port >= raisedBy && port < raisedBy + firstUnprivileged ? port - raisedBy : port;
 }
 
@@ -115,5 +119,30 @@ function eachOnce(all: readonly WantedEndpoint[]): readonly WantedEndpoint[] {
   return [...Map.groupBy(all, ({ address }) => address).values()].flatMap((same) => {
     const [first] = same;
     return first === undefined ? [] : [{ ...first, ports: new Set(same.flatMap(({ ports }) => [...ports])) }];
+  });
+}
+
+/** A probe's result in the terms of a scenario. `source`: the address the packet left with. `nodeAddresses`: all that masquerading can mean. */
+export function seenInCluster(
+  result: ProbeResult,
+  context: {
+    readonly flow: ScenarioFlow;
+    readonly source: string;
+    readonly nodeAddresses: readonly string[];
+    readonly endpointOf: (pod: string) => IpAddress | undefined;
+  },
+): Seen {
+  const { flow, source, nodeAddresses, endpointOf } = context;
+  return seenOf(result, {
+    endpointOf,
+    sender: flow.fromEndpoint,
+    portOf: scenarioPort,
+    wanted: `, not ${source}`,
+    // Packets of the node always have one of its addresses: if it is the one they were sent from, masquerading cannot be seen.
+    isMasqueraded: (seen, isSender) => {
+      if (seen !== source) return nodeAddresses.includes(seen) ? true : undefined;
+      if (!nodeAddresses.includes(source) || flow.expect.kind !== 'forward') return false;
+      return isSender ? flow.expect.isHairpinMasqueraded : flow.expect.masquerade;
+    },
   });
 }

@@ -6,18 +6,15 @@ import {
   type EndpointSlice,
   type Service,
 } from '@switchyard/core/kubernetes';
-import { runLabel } from './cluster-options.ts';
+import type { ClusterPlace } from './cluster-connector.ts';
+import { runLabel } from './preflight.ts';
 import { realPort } from './echo-pool.ts';
 import type { TrafficPod } from './start-pods.ts';
-import { callPod, type Caller } from './traffic-caller.ts';
+import { callPod } from './traffic-caller.ts';
 
 /** Inputs of markers. */
-export interface MarkerPlace {
-  readonly caller: Caller;
-  readonly run: string;
+interface MarkerPlace extends Pick<ClusterPlace, 'caller' | 'run' | 'senders'> {
   readonly clock: Clock;
-  /** Sends to the marker; on the node under test. */
-  readonly client: TrafficPod;
   /** Pod behind the marker. */
   readonly endpoint: TrafficPod;
   /** IP families of the cluster. */
@@ -84,10 +81,10 @@ export class Markers {
   }
 
   async #answers(address: IpAddress, port: number, signal: AbortSignal): Promise<boolean> {
-    const { caller, client, endpoint } = this.#place;
+    const { caller, senders, endpoint } = this.#place;
     const probe = { protocol: 'tcp', address, port, timeout: attemptTimeout } as const;
     const argument = { probe, until: { by: endpoint.name, interval: pause, timeout: patience } };
-    const { result } = await callPod(caller, client, { name: 'await', argument }, signal);
+    const { result } = await callPod(caller, senders.pod, { name: 'await', argument }, signal);
     return result.status === 'answered' && result.by === endpoint.name;
   }
 

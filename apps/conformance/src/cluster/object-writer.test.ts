@@ -3,11 +3,11 @@ import { anonymousConnection, apiResources, type ObjectClient, type Service } fr
 import { type ApiServer, startApiServer } from '@switchyard/lab';
 import { emptyState, type ScenarioService } from '@switchyard/scenarios';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { AddressBook } from './address-book.ts';
-import type { NodePair } from './choose-nodes.ts';
-import { ObjectWriter } from './object-writer.ts';
+import { AddressBook, ObjectWriter } from './object-writer.ts';
+import type { NodePair } from './preflight.ts';
 import { apiOf } from './open-cluster-environment.ts';
-import { realServices, type Translation, type WantedService } from './real-objects.ts';
+import type { ClusterPlace } from './cluster-connector.ts';
+import { realServices, type WantedService } from './real-objects.ts';
 
 const signal = AbortSignal.timeout(30_000);
 const real = { addresses: { IPv4: parseIp('192.0.2.1') }, zone: undefined, kernel: '' };
@@ -61,7 +61,8 @@ const balanced: ScenarioService = {
 };
 
 function wanted(...services: readonly ScenarioService[]): readonly WantedService[] {
-  const how = { book, nodes, namespace: 'default', run: 'r', client: { addresses: {} } } as unknown as Translation; // of Services
+  const senders = { pod: { addresses: {} } };
+  const how = { book, nodes, caller: { namespace: 'default' }, run: 'r', senders } as unknown as ClusterPlace; // of Services
   const scenario = { ipFamily: 'IPv4', isDualStack: false } as never; // the only fields used
   const state = { ...emptyState, services: new Map(services.map((one) => [one.name, one])) };
   return realServices({ scenario, state }, how);
@@ -80,23 +81,23 @@ test('the API server chooses the cluster IP, and the book knows it afterwards', 
 
 test('a Service that comes back has its address again; one that moves has another', async () => {
   await put(cart);
-  const first = book.clusterIp(clusterIP);
+  const first = book.clusterIps.get(clusterIP);
   await put();
   await put(cart);
-  expect(book.clusterIp(clusterIP)).toBe(first);
+  expect(book.clusterIps.get(clusterIP)).toBe(first);
   const other = parseIp('10.96.0.11');
   await put({ ...cart, clusterIP: other });
-  expect(book.clusterIp(other)).not.toBe(first);
-  expect((await stored()).spec?.clusterIP).toBe(book.clusterIp(other));
+  expect(book.clusterIps.get(other)).not.toBe(first);
+  expect((await stored()).spec?.clusterIP).toBe(book.clusterIps.get(other));
 });
 
 test('a NodePort is the own number where it is free, and another one where it is not', async () => {
   const ports = [{ port: 80, nodePort: 30_080 }];
   await api.create(services, { metadata: { name: 'other' }, spec: { type: 'NodePort', ports } }, signal);
   await put(nodePort(30_081));
-  expect(book.nodePort(30_081, 'TCP')).toBe(30_081);
+  expect(book.nodePorts.get(`${30_081}/TCP`)).toBe(30_081);
   await put(nodePort(30_080));
-  const number = book.nodePort(30_080, 'TCP');
+  const number = book.nodePorts.get(`${30_080}/TCP`);
   expect(number).not.toBe(30_080);
   expect((await stored()).spec?.ports?.[0]?.nodePort).toBe(number);
 });
@@ -106,7 +107,7 @@ test('the status has the addresses of the load balancer, the class keeps control
   const { spec, status } = await stored();
   expect(spec?.loadBalancerClass).toBe('switchyard.dev/conformance');
   expect(status?.loadBalancer?.ingress).toEqual([{ ip: '198.51.100.7', ipMode: 'VIP' }]);
-  expect(book.healthPort(32_080)).toBe(spec?.healthCheckNodePort);
+  expect(book.healthPorts.get(32_080)).toBe(spec?.healthCheckNodePort);
   await put({ ...balanced, loadBalancerIPs: [] });
   expect((await stored()).status?.loadBalancer?.ingress ?? []).toEqual([]);
   await put(cart);

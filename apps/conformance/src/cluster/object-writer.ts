@@ -1,4 +1,4 @@
-import { ApiServerError } from '@switchyard/core';
+import { ApiServerError, type IpAddress, type IpFamily, ipFamilyOf, parseIp, UsageError } from '@switchyard/core';
 import {
   apiResources,
   type EndpointSlice,
@@ -6,9 +6,10 @@ import {
   type ObjectRef,
   type Service,
 } from '@switchyard/core/kubernetes';
-import { isDeepStrictEqual } from 'node:util';
-import type { AddressBook } from './address-book.ts';
+import { nodeAddresses } from '@switchyard/scenarios';
+import type { NodePair } from './preflight.ts';
 import type { WantedService } from './real-objects.ts';
+import { isDeepStrictEqual } from 'node:util';
 
 /** API client, namespace and address book of a run. */
 export interface ObjectPlace {
@@ -130,16 +131,17 @@ export class ObjectWriter {
     const { book } = this.#place;
     const [own, other] = spec?.clusterIPs ?? (spec?.clusterIP === undefined ? [] : [spec.clusterIP]);
     if (own !== undefined && own !== 'None' && service.clusterIP !== 'None' && service.type !== 'ExternalName') {
-      book.learnClusterIp(service.clusterIP, own);
+      book.clusterIps.set(service.clusterIP, parseIp(own));
     }
-    if (other !== undefined && service.otherClusterIP !== undefined) book.learnClusterIp(service.otherClusterIP, other);
+    if (other !== undefined && service.otherClusterIP !== undefined)
+      book.clusterIps.set(service.otherClusterIP, parseIp(other));
     for (const [index, { nodePort, protocol }] of service.ports.entries()) {
       const real = spec?.ports?.[index]?.nodePort;
-      if (nodePort !== undefined && real !== undefined) book.learnNodePort(nodePort, protocol, real);
+      if (nodePort !== undefined && real !== undefined) book.nodePorts.set(`${nodePort}/${protocol}`, real);
     }
     const { healthCheckNodePort } = service;
     if (healthCheckNodePort !== undefined && spec?.healthCheckNodePort !== undefined) {
-      book.learnHealthPort(healthCheckNodePort, spec.healthCheckNodePort);
+      book.healthPorts.set(healthCheckNodePort, spec.healthCheckNodePort);
     }
   }
 
@@ -189,4 +191,49 @@ function withoutChoice({ spec, ...rest }: Service): Service {
 
 function nameOf({ metadata }: Service | EndpointSlice): string {
   return metadata.name ?? '';
+}
+
+/** Port of a scenario, with its protocol. */
+type PortKey = `${number}/${string}`;
+
+/**
+ * Real addresses and ports by those of the scenario. The API server allocates cluster IPs, NodePorts and health check ports; once
+ * allocated, they are requested again until `clear`.
+ */
+export class AddressBook {
+  readonly #nodes: NodePair;
+  readonly clusterIps: Map<IpAddress, IpAddress> = new Map();
+  readonly nodePorts: Map<PortKey, number> = new Map();
+  readonly healthPorts: Map<number, number> = new Map();
+
+  constructor(nodes: NodePair) {
+    this.#nodes = nodes;
+  }
+
+  /** Forgets all but the nodes. */
+  clear(): void {
+    this.clusterIps.clear();
+    this.nodePorts.clear();
+    this.healthPorts.clear();
+  }
+
+  /** node1's own address, the destination of flows to NodePorts. */
+  nodeAddress(ipFamily: IpFamily): IpAddress {
+    const address = this.#nodes.node1.addresses[ipFamily];
+    if (address !== undefined) return address;
+    throw new UsageError('cluster.family', `node ${this.#nodes.node1.name} has no ${ipFamily} address`);
+  }
+
+  /** Real destination of a packet that a scenario sends to a Service's address or to the node. External and load-balancer IPs stay as they are. */
+  destination(to: IpAddress, port: number, protocol: string): { readonly address: IpAddress; readonly port: number } {
+    const ipFamily = ipFamilyOf(to);
+    if (to !== nodeAddresses[ipFamily]['node1']) return { address: this.clusterIps.get(to) ?? to, port };
+    return { address: this.nodeAddress(ipFamily), port: this.#nodePortFor(port, protocol) };
+  }
+
+  /** Falls back to another protocol's port: the API server gives one number to all protocols of a Service. */
+  #nodePortFor(port: number, protocol: string): number {
+    const known = [protocol, 'TCP', 'UDP', 'SCTP'].flatMap((one) => this.nodePorts.get(`${port}/${one}`) ?? []);
+    return known[0] ?? port;
+  }
 }

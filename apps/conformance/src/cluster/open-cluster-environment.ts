@@ -1,23 +1,56 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { ipFamilies, type Random } from '@switchyard/core';
-import { newObjectClient, type ObjectClient } from '@switchyard/core/kubernetes';
-import { AddressBook } from './address-book.ts';
-import type { NodePair } from './choose-nodes.ts';
-import { ClusterEnvironment, type ClusterEnvironmentParts } from './cluster-environment.ts';
-import type { Senders } from './cluster-connector.ts';
-import { type ClusterEnvironmentOptions, defaultImage } from './cluster-options.ts';
+import { type Clock, ipFamilies, type IpFamily, type Random } from '@switchyard/core';
+import { type ApiServerConnection, newObjectClient, type ObjectClient } from '@switchyard/core/kubernetes';
+import { type DataplaneName, endpointPods } from '@switchyard/scenarios';
+import { markerRounds } from '../engine/error-pace.ts';
+import { healthPortOf, healthSeen } from '../lab/answers.ts';
+import type { TestEnvironment } from '../model/test-environment.ts';
+import { type ClusterPlace, connectInCluster } from './cluster-connector.ts';
 import { EchoPool } from './echo-pool.ts';
-import { Markers, markerPort } from './marker.ts';
-import { ObjectWriter } from './object-writer.ts';
-import { preflight } from './preflight.ts';
-import { askProxyMode } from './proxy-mode.ts';
-import { acceptsExternalIps, serviceFamilies } from './service-traits.ts';
-import { createRunNamespace, removeAllRuns, removeNamespace } from './run-namespace.ts';
+import { markerPort, Markers } from './marker.ts';
+import { AddressBook, ObjectWriter } from './object-writer.ts';
+import { acceptsExternalIps, askProxyMode, createRunNamespace, type NodePair, preflight } from './preflight.ts';
+import { removeAllRuns, removeNamespace, serviceFamilies } from './preflight.ts';
+import { realName, realServices, realSlices } from './real-objects.ts';
 import { type PodStarter, startPods, type TrafficPod } from './start-pods.ts';
-import { callPod } from './traffic-caller.ts';
+import { type ClusterTraits, scenarioObstacle, stepObstacleOnCluster } from './step-obstacles.ts';
+import { callPod, tryCallPod } from './traffic-caller.ts';
+
+/** Settings of `--target cluster`. */
+export interface ClusterEnvironmentOptions {
+  readonly connection: ApiServerConnection;
+  readonly clock: Clock;
+  /** For names and ports that must differ between runs. Not derived from the run's seed. */
+  readonly random: Random;
+  /** Image of echo and probe pods. Default: the one that `./dev image conformance` builds. */
+  readonly image?: string | undefined;
+  /** Command instead of the image's own program, for images that have the program elsewhere. */
+  readonly podCommand?: readonly string[] | undefined;
+  /** Name of the node under test, and of the one that is the outside. Default: the first two that can be used, by name. */
+  readonly nodes?: readonly [underTest: string, outside: string] | undefined;
+  /** Go on although other Services of type LoadBalancer are there. */
+  readonly mayHaveOtherLoadBalancers: boolean;
+  /** Leave everything in the cluster at the end. */
+  readonly isKept: boolean;
+  /** Column head of reports. Default: `cluster-` and the mode. */
+  readonly proxyName?: string | undefined;
+  /** Dataplane whose answers are expected. Default: the mode that the proxy on the node under test reports at `127.0.0.1:10249/proxyMode`. */
+  readonly dataplane?: DataplaneName | undefined;
+  /** One line for each step that takes its time. */
+  readonly onProgress: (text: string) => void;
+}
+
+/** Default of `image`. */
+export const defaultImage = 'switchyard/conformance:0.1.0';
 
 /** Longest clean-up after ^C, in milliseconds. */
 const removalTimeout = 200_000;
+
+/** The environment on an existing cluster. */
+export interface ClusterEnvironment extends TestEnvironment {
+  /** The nodes that stand for node1, which is under test, and node2. */
+  readonly nodes: NodePair;
+}
 
 /**
  * Opens an environment on a cluster: a namespace of its own, probe pods on two nodes, and echo pods as cases need them. Disposal, a failed
@@ -27,7 +60,7 @@ export async function openClusterEnvironment(
   options: ClusterEnvironmentOptions,
   signal: AbortSignal,
 ): Promise<ClusterEnvironment> {
-  const { clock, random, isKept = false, onProgress = () => undefined } = options;
+  const { clock, random, isKept, onProgress } = options;
   await using stack = new AsyncDisposableStack();
   const api = stack.use(apiOf(options));
   const { nodes, otherRuns } = await preflight(api, options, signal);
@@ -56,10 +89,31 @@ export async function openClusterEnvironment(
     onProgress,
   };
   onProgress('starting the pods');
-  const pods = await startRunPods(starter, nodes, signal);
-  const parts = await environmentParts(options, { nodes, starter, pods }, signal);
+  const { caller } = starter;
+  const { senders, marker } = await startRunPods(starter, nodes, signal);
+  const dataplane = options.dataplane ?? (await askProxyMode(caller, senders.node, signal));
+  const ofPods = ipFamilies.filter((family) =>
+    Object.values(senders).every((one) => one.addresses[family] !== undefined),
+  );
+  const families = await serviceFamilies(caller, ofPods, signal);
+  const traits = {
+    hasZones: nodes.node1.zone !== undefined,
+    hasExternalIps: await acceptsExternalIps(caller, signal),
+  };
+  const { addresses } = await callPod(caller, senders.node, { name: 'addresses', argument: {} }, signal);
+  const book = new AddressBook(nodes);
+  const pool = new EchoPool(starter, nodes);
+  const place = { caller, run, senders, book, pool, nodes, nodeAddresses: addresses };
+  const markers = new Markers({ ...place, clock, endpoint: marker, families, onProgress });
   const owned = stack.move();
-  return new ClusterEnvironment({ ...parts, dispose: () => owned.disposeAsync() });
+  return environmentOf({
+    place,
+    markers,
+    families,
+    traits,
+    about: { name: options.proxyName ?? `cluster-${dataplane}`, dataplane, command: undefined },
+    dispose: () => owned.disposeAsync(),
+  });
 }
 
 /** Removes the namespaces of all earlier runs, including a run in progress, and returns their names. */
@@ -68,7 +122,7 @@ export async function cleanUpCluster(
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   await using api = apiOf(options);
-  const { clock, onProgress = () => undefined } = options;
+  const { clock, onProgress } = options;
   return removeAllRuns({ api, clock, onProgress }, signal);
 }
 
@@ -84,70 +138,104 @@ export function apiOf({ connection, clock }: Pick<ClusterEnvironmentOptions, 'co
   return newObjectClient(connection, { clock, userAgent: 'switchyard-conformance', advice });
 }
 
-/** The pods that every run has. */
-interface RunPods {
-  readonly senders: Senders;
-  /** Answers for markers. */
-  readonly marker: TrafficPod;
-}
-
-async function startRunPods(starter: PodStarter, { node1, node2 }: NodePair, signal: AbortSignal): Promise<RunPods> {
+/** The pods that every run has; `marker` answers for markers. */
+async function startRunPods(
+  starter: PodStarter,
+  { node1, node2 }: NodePair,
+  signal: AbortSignal,
+): Promise<{ readonly senders: ClusterPlace['senders']; readonly marker: TrafficPod }> {
   const plans = [
     { name: 'client', node: node1.name, isOnHostNetwork: false },
     { name: 'node', node: node1.name, isOnHostNetwork: true },
     { name: 'outside', node: node2.name, isOnHostNetwork: true },
     { name: 'marker', node: node2.name, isOnHostNetwork: false },
   ];
-  const [pod, node, outside, marker] = (await startPods(starter, plans, signal)) as [
-    TrafficPod,
-    TrafficPod,
-    TrafficPod,
-    TrafficPod,
-  ];
+  type Four = readonly [TrafficPod, TrafficPod, TrafficPod, TrafficPod];
+  const [pod, node, outside, marker] = (await startPods(starter, plans, signal)) as unknown as Four;
   const argument = { http: [], tcp: [markerPort], udp: [] };
   await callPod(starter.caller, marker, { name: 'listen', argument }, signal);
   return { senders: { pod, node, outside }, marker };
-}
-
-async function environmentParts(
-  options: ClusterEnvironmentOptions,
-  { nodes, starter, pods }: { readonly nodes: NodePair; readonly starter: PodStarter; readonly pods: RunPods },
-  signal: AbortSignal,
-): Promise<Omit<ClusterEnvironmentParts, 'dispose'>> {
-  const { caller, settings, clock, onProgress } = starter;
-  const { senders, marker } = pods;
-  const { api, namespace } = caller;
-  const { run } = settings;
-  const dataplane = options.dataplane ?? (await askProxyMode(caller, senders.node, signal));
-  const families = ipFamilies.filter((family) =>
-    [senders.pod, senders.node, senders.outside].every(({ addresses }) => addresses[family] !== undefined),
-  );
-  const ofServices = await serviceFamilies(caller, families, signal);
-  const book = new AddressBook(nodes);
-  const pool = new EchoPool(starter, nodes);
-  const { addresses } = await callPod(caller, senders.node, { name: 'addresses', argument: {} }, signal);
-  return {
-    proxyUnderTest: { name: options.proxyName ?? `cluster-${dataplane}`, dataplane, command: undefined },
-    ipFamilies: ofServices,
-    nodes,
-    traits: { hasZones: nodes.node1.zone !== undefined, hasExternalIps: await acceptsExternalIps(caller, signal) },
-    place: { caller, senders, book, pool, nodeAddresses: addresses },
-    translation: { book, pool, nodes, namespace, run, client: senders.pod },
-    writer: new ObjectWriter({ api, namespace, book }),
-    markers: new Markers({
-      caller,
-      run,
-      clock,
-      client: senders.pod,
-      endpoint: marker,
-      families: ofServices,
-      onProgress,
-    }),
-  };
 }
 
 const letters = 'bcdfghjklmnpqrstvwxz0123456789';
 
 function randomName(random: Random): string {
   return Array.from({ length: 6 }, () => letters[Math.floor(random() * letters.length)]).join('');
+}
+
+interface Parts {
+  readonly place: ClusterPlace;
+  readonly markers: Markers;
+  readonly families: readonly IpFamily[];
+  readonly traits: ClusterTraits;
+  readonly about: TestEnvironment['proxyUnderTest'];
+  readonly dispose: () => Promise<void>;
+}
+
+function environmentOf({ place, markers, families, traits, about, dispose }: Parts): ClusterEnvironment {
+  const { caller, senders, book, pool } = place;
+  const writer = new ObjectWriter({ api: caller.api, namespace: caller.namespace, book });
+  const settled = async (signal: AbortSignal): Promise<void> => {
+    for (let left = markerRounds(about.dataplane); left > 0; left--) await markers.pass(signal);
+  };
+  let isDisposed = false;
+  return {
+    target: 'cluster',
+    proxyUnderTest: about,
+    ipFamilies: families,
+    /** From outside only NodePorts can be reached: `stepObstacle` excludes other steps of scenarios, `obstacle` sequences. */
+    can: new Set(['sendFromOutside', 'holdConnections', 'load']),
+    proxy: undefined,
+    lab: undefined,
+    cluster: undefined,
+    nodes: place.nodes,
+    obstacle: (one) => {
+      if (one.kind === 'scenario') return scenarioObstacle(one.scenario, traits);
+      const isToAny = one.needs.includes('sendFromOutside');
+      return isToAny ? "it sends from outside to more than the node's own address" : undefined;
+    },
+    stepObstacle: stepObstacleOnCluster,
+    reset: async (_agent, signal) => {
+      await writer.writeServices([], signal);
+      await writer.writeSlices([], signal);
+      book.clear();
+      pool.clear();
+      await settled(signal);
+    },
+    put: async (moments, { wait }, signal) => {
+      // Of all states: a pod that is not an endpoint now must still answer, so that a wrong packet shows.
+      const pods = moments.flatMap(({ scenario }) => [...endpointPods(scenario)]);
+      await pool.provide(
+        pods.map(([address, pod]) => ({ address, ...pod })),
+        signal,
+      );
+      const services = moments.flatMap((moment) => realServices(moment, place));
+      await writer.writeServices(services, signal);
+      const slices = moments.flatMap((moment) => realSlices(moment, place));
+      await writer.writeSlices(slices, signal);
+      if (wait) await settled(signal);
+    },
+    connectorFor: (_scenario, flow, signal) => Promise.resolve(connectInCluster(flow, place, signal)),
+    health: async (scenario, check, signal) => {
+      const port = book.healthPorts.get(healthPortOf(scenario, check.service));
+      if (port === undefined) return `the API server gave ${check.service} no healthCheckNodePort`;
+      const probe = { protocol: 'http', address: book.nodeAddress(check.ipFamily), port } as const;
+      const call = { name: 'probe', argument: { probes: [probe] } } as const;
+      const [result] = (await callPod(caller, senders.outside, call, signal)).results;
+      const real = { ...check, service: `${caller.namespace}/${realName(check.service)}` };
+      return result === undefined ? 'no result' : healthSeen(result, real);
+    },
+    /** Reads the counters by the pod on the node's own network. An image of an older version does not know the call. */
+    icmpErrorsHeldBack: async (signal) => {
+      const outcome = await tryCallPod(caller, senders.node, { name: 'icmpErrors', argument: {} }, signal);
+      return outcome.status === 'done' ? outcome.result.heldBack : undefined;
+    },
+    trace: () => Promise.resolve(["not followed: the kernel of a cluster's node is not looked into"]),
+    // It has two owners; a second disposal would only repeat the messages of the first.
+    [Symbol.asyncDispose]: async () => {
+      if (isDisposed) return;
+      isDisposed = true;
+      await dispose();
+    },
+  };
 }

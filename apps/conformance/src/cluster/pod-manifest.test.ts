@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { podManifest } from './pod-manifest.ts';
+import { podManifest } from './start-pods.ts';
 
 const settings = { run: 'r', namespace: 'ns', image: 'img', command: undefined, tokenDigest: 'abc' };
 

@@ -1,6 +1,6 @@
 import type { EventObject, Pod } from '@switchyard/core/kubernetes';
 import { expect, test } from 'vitest';
-import { type PodStanding, podStanding } from './pod-trouble.ts';
+import { type PodStanding, podStanding } from './start-pods.ts';
 
 const waiting = (reason: string, message?: string): NonNullable<Pod['status']> => ({
   phase: 'Pending',

@@ -1,30 +1,21 @@
 import { type IpAddress, type IpFamily, parseIp } from '@switchyard/core';
 import type { EndpointSlice, Service, ServicePortObject } from '@switchyard/core/kubernetes';
-import { affinityOf, clusterObjects, familiesOf, ingressOf, type ScenarioService } from '@switchyard/scenarios';
+import { clusterObjects, type ScenarioService, serviceObject } from '@switchyard/scenarios';
 import type { ScenarioMoment } from '../model/test-environment.ts';
-import type { AddressBook } from './address-book.ts';
-import type { NodePair } from './choose-nodes.ts';
-import { loadBalancerClass, runLabel } from './cluster-options.ts';
-import { type EchoPool, realPort } from './echo-pool.ts';
-import type { TrafficPod } from './start-pods.ts';
+import type { AddressBook } from './object-writer.ts';
+import { type NodePair, runLabel } from './preflight.ts';
+import type { ClusterPlace } from './cluster-connector.ts';
+import { realPort } from './echo-pool.ts';
 
-/** Inputs for translating scenarios into objects of the cluster. */
-export interface Translation {
-  readonly book: AddressBook;
-  readonly pool: EchoPool;
-  readonly nodes: NodePair;
-  readonly namespace: string;
-  readonly run: string;
-  /** The pod that sends as `pod`. */
-  readonly client: TrafficPod;
-}
+/** No controller serves this class, so the runner writes the status. */
+const loadBalancerClass = 'switchyard.dev/conformance';
 
 /** A Service to write, with the scenario's names for what the API server allocates. */
 export interface WantedService {
   readonly service: ScenarioService;
   readonly object: Service;
   /** `status.loadBalancer.ingress`; empty: none. */
-  readonly ingress: ReturnType<typeof ingressOf>;
+  readonly ingress: readonly { readonly ip?: string; readonly ipMode?: string }[];
 }
 
 /** `shop/cart` is `shop-cart` in the namespace of the run. */
@@ -33,48 +24,48 @@ export function realName(key: string): string {
 }
 
 /** The Services of a moment. They request what the API server allocated before; it chooses the rest. */
-export function realServices({ scenario, state }: ScenarioMoment, how: Translation): readonly WantedService[] {
-  const families = familiesOf(scenario);
-  return [...state.services.values()].map((service) => ({
-    service,
-    object: realService(service, families, how),
-    ingress: ingressOf(service),
-  }));
+export function realServices({ scenario, state }: ScenarioMoment, how: ClusterPlace): readonly WantedService[] {
+  return [...state.services.values()].map((service) => {
+    const planned = serviceObject(scenario, service);
+    const ingress = planned.status?.loadBalancer?.ingress ?? [];
+    return { service, object: realService(service, planned, how), ingress };
+  });
 }
 
-function realService(service: ScenarioService, families: readonly IpFamily[], how: Translation): Service {
-  const { type, externalTrafficPolicy, externalIPs, healthCheckNodePort } = service;
-  const metadata = { name: realName(service.name), namespace: how.namespace, labels: labelsOf(service.labels, how) };
+function realService(service: ScenarioService, { spec = {} }: Service, how: ClusterPlace): Service {
+  const { type, healthCheckNodePort } = service;
+  const labels = labelsOf(service.labels, how);
+  const metadata = { name: realName(service.name), namespace: how.caller.namespace, labels };
   if (type === 'ExternalName') return { metadata, spec: { type, externalName: 'nowhere.invalid' } };
-  const isExternal = type === 'NodePort' || type === 'LoadBalancer' || externalIPs.length > 0;
-  const healthPort = healthCheckNodePort === undefined ? undefined : how.book.healthPort(healthCheckNodePort);
+  const {
+    clusterIP: _ip,
+    clusterIPs: _ips,
+    loadBalancerSourceRanges: _ranges,
+    healthCheckNodePort: _port,
+    ...rest
+  } = spec;
+  const healthPort = healthCheckNodePort === undefined ? undefined : how.book.healthPorts.get(healthCheckNodePort);
   return {
     metadata,
     spec: {
-      type,
+      ...rest,
       ...clusterIpsOf(service, how.book),
-      ipFamilies: families,
-      ipFamilyPolicy: families.length > 1 ? 'RequireDualStack' : 'SingleStack',
+      ipFamilyPolicy: (spec.ipFamilies ?? []).length > 1 ? 'RequireDualStack' : 'SingleStack',
       ports: service.ports.map((port) => realServicePort(port, how.book)),
-      internalTrafficPolicy: service.internalTrafficPolicy,
-      ...(isExternal ? { externalTrafficPolicy } : {}),
-      ...(externalIPs.length > 0 ? { externalIPs } : {}),
       ...(type === 'LoadBalancer' ? { loadBalancerClass, ...sourceRangesOf(service, how) } : {}),
       ...(healthPort === undefined ? {} : { healthCheckNodePort: healthPort }),
-      ...affinityOf(service),
     },
   };
 }
 
-function labelsOf(own: Readonly<Record<string, string>>, { run }: Translation): Record<string, string> {
+function labelsOf(own: Readonly<Record<string, string>>, { run }: ClusterPlace): Record<string, string> {
   return { ...own, [runLabel]: run };
 }
 
 function clusterIpsOf({ clusterIP, otherClusterIP }: ScenarioService, book: AddressBook): Service['spec'] & object {
   if (clusterIP === 'None') return { clusterIP: 'None' };
-  const known = book.clusterIp(clusterIP);
+  const [known, other] = [clusterIP, otherClusterIP].map((ip) => (ip === undefined ? ip : book.clusterIps.get(ip)));
   if (known === undefined) return {};
-  const other = otherClusterIP === undefined ? undefined : book.clusterIp(otherClusterIP);
   return { clusterIP: known, clusterIPs: other === undefined ? [known] : [known, other] };
 }
 
@@ -83,20 +74,20 @@ function realServicePort(
   { name, port, protocol, nodePort }: ScenarioService['ports'][number],
   book: AddressBook,
 ): ServicePortObject {
-  const real = nodePort === undefined ? undefined : (book.nodePort(nodePort, protocol) ?? nodePort);
+  const real = nodePort === undefined ? undefined : (book.nodePorts.get(`${nodePort}/${protocol}`) ?? nodePort);
   return { ...(name === '' ? {} : { name }), port, protocol, ...(real === undefined ? {} : { nodePort: real }) };
 }
 
 /** Replaces CIDRs of the lab's plan by the addresses that stand for them. */
 function sourceRangesOf(
   { loadBalancerSourceRanges: ranges }: ScenarioService,
-  how: Translation,
+  how: ClusterPlace,
 ): Service['spec'] & object {
   if (ranges.length === 0) return {};
   return { loadBalancerSourceRanges: ranges.flatMap((range) => realRange(range, how)) };
 }
 
-function realRange(range: string, { nodes, client }: Translation): readonly string[] {
+function realRange(range: string, { nodes, senders }: ClusterPlace): readonly string[] {
   const ipFamily: IpFamily = range.includes(':') ? 'IPv6' : 'IPv4';
   const length = ipFamily === 'IPv6' ? 128 : 32;
   const single = (...addresses: readonly (IpAddress | undefined)[]): readonly string[] =>
@@ -105,7 +96,7 @@ function realRange(range: string, { nodes, client }: Translation): readonly stri
   switch (range) {
     case '10.244.0.0/16':
     case 'fd00:10:244::/48':
-      return single(client.addresses[ipFamily]);
+      return single(senders.pod.addresses[ipFamily]);
     case '172.18.0.0/24':
     case 'fd00:172:18::/64':
       return single(node1, node2);
@@ -126,7 +117,7 @@ function realRange(range: string, { nodes, client }: Translation): readonly stri
 }
 
 /** The EndpointSlices of a moment. The pool must have provided its endpoints. */
-export function realSlices({ scenario, state }: ScenarioMoment, how: Translation): readonly EndpointSlice[] {
+export function realSlices({ scenario, state }: ScenarioMoment, how: ClusterPlace): readonly EndpointSlice[] {
   const zones = zoneNames(scenario.zone, how.nodes);
   return clusterObjects(scenario, state)
     .filter((object) => object.kind === 'EndpointSlice')
@@ -135,7 +126,7 @@ export function realSlices({ scenario, state }: ScenarioMoment, how: Translation
 
 const serviceNameLabel = 'kubernetes.io/service-name';
 
-function realSlice(slice: EndpointSlice, zones: (name: string) => string, how: Translation): EndpointSlice {
+function realSlice(slice: EndpointSlice, zones: (name: string) => string, how: ClusterPlace): EndpointSlice {
   const { namespace = '', name = '', labels = {} } = slice.metadata;
   const { nodes, pool } = how;
   const nodeName = (node: string): string => (node === 'node1' || node === 'node2' ? nodes[node].name : node);
@@ -146,7 +137,7 @@ function realSlice(slice: EndpointSlice, zones: (name: string) => string, how: T
   return {
     metadata: {
       name: `${namespace}-${name}`,
-      namespace: how.namespace,
+      namespace: how.caller.namespace,
       labels: {
         ...labelsOf({}, how),
         [serviceNameLabel]: `${namespace}-${labels[serviceNameLabel] ?? ''}`,

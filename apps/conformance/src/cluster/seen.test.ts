@@ -3,7 +3,7 @@ import type { ProbeResult } from '@switchyard/lab';
 import type { ScenarioFlow } from '@switchyard/scenarios';
 import { expect, test } from 'vitest';
 import type { Seen } from '../model/test-environment.ts';
-import { seenOf } from './seen.ts';
+import { seenInCluster } from './echo-pool.ts';
 
 const endpoint = parseIp('10.244.1.5');
 const flow: ScenarioFlow = {
@@ -86,7 +86,9 @@ test.each<[string, ProbeResult, string, Seen]>([
   ],
 ])('%s', (_, result, source, expected) => {
   const endpointOf = (pod: string): typeof endpoint | undefined => (pod === 'echo' ? endpoint : undefined);
-  expect(seenOf(result, { flow, source, nodeAddresses: [nodeSource, otherOfNode], endpointOf })).toEqual(expected);
+  expect(seenInCluster(result, { flow, source, nodeAddresses: [nodeSource, otherOfNode], endpointOf })).toEqual(
+    expected,
+  );
 });
 
 test('masquerading of the node itself cannot be seen: it counts as expected either way', () => {
@@ -97,5 +99,5 @@ test('masquerading of the node itself cannot be seen: it counts as expected eith
     nodeAddresses: [nodeSource],
     endpointOf: () => endpoint,
   };
-  expect(seenOf(answered('echo', nodeSource), context)).toEqual(seenEndpoint(false));
+  expect(seenInCluster(answered('echo', nodeSource), context)).toEqual(seenEndpoint(false));
 });

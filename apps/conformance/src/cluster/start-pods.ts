@@ -4,15 +4,12 @@ import {
   HostError,
   type IpAddress,
   type IpFamily,
-  ipFamilyOf,
   millis,
   seconds,
-  tryParseIp,
 } from '@switchyard/core';
 import { apiResources, type EventObject, type ObjectClient, type Pod } from '@switchyard/core/kubernetes';
-import { portTakenExitCode } from '@switchyard/lab';
-import { podManifest, type PodPlan, type PodSettings } from './pod-manifest.ts';
-import { podStanding } from './pod-trouble.ts';
+import { portTakenExitCode, trafficPodArguments } from '@switchyard/lab';
+import { firstOfEachFamily, runLabel } from './preflight.ts';
 import { type CalledPod, type Caller, tryCallPod } from './traffic-caller.ts';
 
 /** A running pod with its control API. */
@@ -107,7 +104,8 @@ async function untilStarted(
     }
     if (standing.kind === 'running') {
       const hello = await tryCallPod(caller, plan, { name: 'hello', argument: {}, timeout: longestHello }, signal);
-      if (hello.status === 'done' && hello.result.pod === plan.name) return { ...plan, addresses: addressesOf(pod) };
+      if (hello.status === 'done' && hello.result.pod === plan.name)
+        return { ...plan, addresses: firstOfEachFamily((pod.status?.podIPs ?? []).map(({ ip }) => ip)) };
       why = `it runs, but its port ${plan.port} ${hello.status === 'failed' ? hello.why : 'belongs to another program'}`;
     } else why = standing.why;
     if (waited > longestStart || (standing.kind === 'pending' && standing.isHopeless)) {
@@ -135,11 +133,114 @@ async function eventsOf(
   return events.items.toSorted((a, b) => time(a).localeCompare(time(b)));
 }
 
-function addressesOf({ status }: Pod): TrafficPod['addresses'] {
-  const addresses: Partial<Record<IpFamily, IpAddress>> = {};
-  for (const { ip } of status?.podIPs ?? []) {
-    const address = tryParseIp(ip ?? '');
-    if (address !== undefined) addresses[ipFamilyOf(address)] ??= address;
+/** One pod of a run. */
+export interface PodPlan {
+  readonly name: string;
+  /** Name of the Node, which pods name themselves instead of the scheduler. */
+  readonly node: string;
+  readonly isOnHostNetwork: boolean;
+  /** Port of its control API. */
+  readonly port: number;
+}
+
+/** Settings that all pods of a run share. */
+export interface PodSettings {
+  readonly run: string;
+  readonly namespace: string;
+  readonly image: string;
+  /** Command instead of the image's own program; undefined: none. */
+  readonly command: readonly string[] | undefined;
+  /** SHA-256 of the token, hexadecimal. The token itself is not stored in the cluster. */
+  readonly tokenDigest: string;
+}
+
+/** Any user but root; the program needs no right and writes no file. */
+const userId = 65_532;
+
+/**
+ * A pod that sends and answers packets. It has no capability and no service account, and uses the host's network only for the node's
+ * addresses. It is not restarted, so that its end can be reported.
+ */
+export function podManifest({ name, node, isOnHostNetwork, port }: PodPlan, settings: PodSettings): Pod {
+  const { run, namespace, image, command, tokenDigest } = settings;
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace, labels: { [runLabel]: run, 'app.kubernetes.io/name': 'switchyard-conformance' } },
+    spec: {
+      nodeName: node,
+      hostNetwork: isOnHostNetwork,
+      restartPolicy: 'Never',
+      terminationGracePeriodSeconds: 1,
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      securityContext: {
+        runAsNonRoot: true,
+        runAsUser: userId,
+        runAsGroup: userId,
+        seccompProfile: { type: 'RuntimeDefault' },
+      },
+      containers: [
+        {
+          name: 'traffic',
+          image,
+          imagePullPolicy: 'IfNotPresent',
+          ...(command === undefined ? {} : { command: [...command] }),
+          args: [...trafficPodArguments({ pod: name, node, port, tokenDigest })],
+          resources: { requests: { cpu: '10m', memory: '64Mi' }, limits: { memory: '256Mi' } },
+          securityContext: {
+            allowPrivilegeEscalation: false,
+            readOnlyRootFilesystem: true,
+            capabilities: { drop: ['ALL'] },
+          },
+          terminationMessagePolicy: 'FallbackToLogsOnError',
+        },
+      ],
+    },
+  };
+}
+
+/** State of a pod that should start. */
+export type PodStanding =
+  | { readonly kind: 'running' }
+  /** `isHopeless`: waiting any longer will not help. */
+  | { readonly kind: 'pending'; readonly why: string; readonly isHopeless: boolean }
+  | { readonly kind: 'ended'; readonly exitCode: number | undefined; readonly why: string };
+
+/** Reasons of a waiting container that only a change of the pod, or of the image's name, can end. */
+const hopeless = new Set([
+  'InvalidImageName',
+  'ErrImageNeverPull',
+  'CreateContainerConfigError',
+  'CreateContainerError',
+]);
+
+/** Reads the state of a pod from its status; events add details to `why`. */
+export function podStanding(pod: Pod, events: readonly EventObject[] = []): PodStanding {
+  const { status } = pod;
+  const container = status?.containerStatuses?.[0]?.state;
+  if (status?.phase === 'Failed' || status?.phase === 'Succeeded') {
+    const { exitCode, reason, message } = container?.terminated ?? {};
+    const said = [status.reason, status.message, reason, message?.trim()].filter(isSaid);
+    return { kind: 'ended', exitCode, why: said.join(': ') || 'it says no reason' };
   }
-  return addresses;
+  if (status?.phase === 'Running' && (status.podIPs ?? []).length > 0) return { kind: 'running' };
+  const waiting = container?.waiting;
+  const condition = (status?.conditions ?? []).find(
+    ({ status: value, message }) =>
+      value === 'False' && isSaid(message) && !message.startsWith('containers with unready'),
+  );
+  const last = events.at(-1);
+  const isWarned = last?.type === 'Warning' || waiting === undefined || waiting.reason === 'ContainerCreating';
+  const said = [
+    waiting === undefined ? undefined : [waiting.reason, waiting.message].filter(isSaid).join(': '),
+    waiting === undefined ? condition?.message : undefined,
+    isWarned ? last?.message : undefined,
+  ].filter(isSaid);
+  const why = [...new Set(said)].join('; ') || 'its node has not said anything yet';
+  return { kind: 'pending', why, isHopeless: hopeless.has(waiting?.reason ?? '') };
+}
+
+function isSaid(text: string | undefined | null): text is string {
+  return text !== undefined && text !== null && text !== '';
 }

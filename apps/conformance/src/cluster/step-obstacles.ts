@@ -6,7 +6,7 @@ import {
   type ScenarioService,
   type ScenarioStep,
 } from '@switchyard/scenarios';
-import { endpointsOf, flowsOf, servicesOf } from '../cases/scenario-parts.ts';
+import { endpointsOf, flowsOf, servicesOf } from '../cases/scenario-cases.ts';
 
 /** Reason why a cluster cannot do a step of a scenario; undefined: it can. */
 export function stepObstacleOnCluster(scenario: Scenario, step: ScenarioStep): string | undefined {

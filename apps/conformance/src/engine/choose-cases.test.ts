@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { scenarioCase } from '../testing/cases.ts';
-import { chooseCases, globPattern } from './choose-cases.ts';
+import { chooseCases, globPattern } from './select-cases.ts';
 
 const cases = [
   scenarioCase('scenario/etp-local/ipv4', { tags: ['scenario', 'smoke'] }),

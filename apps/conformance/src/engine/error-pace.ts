@@ -1,7 +1,7 @@
 import { type Clock, ipFamilyOf, millis, systemClock } from '@switchyard/core';
-import type { ScenarioFlow } from '@switchyard/scenarios';
-import type { TestEnvironment } from '../model/test-environment.ts';
+import { type ScenarioFlow, dataplaneNamed, type DataplaneName } from '@switchyard/scenarios';
 import type { ErrorLimits } from './probe-flow.ts';
+import type { TestEnvironment } from '../model/test-environment.ts';
 
 /** Linux allows each receiver an ICMP error a second, once the first six are used up. */
 const interval = 1100;
@@ -66,4 +66,54 @@ export class ErrorPace {
     );
     return mine;
   }
+}
+
+/**
+ * Bounds the number of packets in flight: a prober without enough CPU takes an answer for a drop. Work that needs more places than
+ * the limit runs alone.
+ */
+export class Gate {
+  readonly #limit: number;
+  #used = 0;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /**
+   * Runs `work`, which takes `count` places, when there is room, in the order of the calls. If `signal` aborts before the start, `work`
+   * does not run; running work must end on its own.
+   */
+  async run<T>(count: number, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    const places = Math.min(count, this.#limit);
+    if (this.#waiting.length > 0 || this.#used + places > this.#limit) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+      while (this.#used + places > this.#limit) {
+        await new Promise<void>((resolve) => this.#waiting.unshift(resolve));
+      }
+    }
+    this.#used += places;
+    this.#wake();
+    try {
+      signal.throwIfAborted();
+      return await work();
+    } finally {
+      this.#used -= places;
+      this.#wake();
+    }
+  }
+
+  #wake(): void {
+    if (this.#used < this.#limit) this.#waiting.shift()?.();
+  }
+}
+
+/**
+ * Number of markers that must answer one after the other until the proxy has applied everything written before the first. Where the kernel's state
+ * is not one transaction (tables of iptables, maps of eBPF) the second, which is only seen after the first one's round, shows that
+ * this has ended.
+ */
+export function markerRounds(dataplane: DataplaneName): number {
+  return dataplaneNamed(dataplane).atomicity === 'transaction' ? 1 : 2;
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { scenarioCases } from '../cases/scenario-cases.ts';
 import type { TestEnvironment } from '../model/test-environment.ts';
 import type { Ability, ScenarioCase } from '../model/case.ts';
-import { fitToEnvironment } from './fit-to-environment.ts';
+import { fitToEnvironment } from './run-round.ts';
 
 const cases = scenarioCases({ dataplane: 'nftables' });
 

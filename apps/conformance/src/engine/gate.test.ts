@@ -1,6 +1,6 @@
 import { abortable } from '@switchyard/core';
 import { expect, test } from 'vitest';
-import { Gate } from './gate.ts';
+import { Gate } from './error-pace.ts';
 
 const goOn = new AbortController().signal;
 

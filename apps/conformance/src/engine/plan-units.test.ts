@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ScenarioCase } from '../model/case.ts';
 import { scenarioCase } from '../testing/cases.ts';
-import { planUnits, UnitQueue } from './plan-units.ts';
-import { seededRandom } from './seeded-random.ts';
+import { planUnits, UnitQueue, seededRandom } from './plan-units.ts';
 
 function withAgent(id: string, masqueradeAll: boolean, more: Partial<ScenarioCase> = {}): ScenarioCase {
   const one = scenarioCase(id, more);

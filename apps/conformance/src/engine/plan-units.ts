@@ -1,6 +1,6 @@
 import type { Random } from '@switchyard/core';
-import type { ConformanceCase, ScenarioCase } from '../model/case.ts';
 import { isOnlyLooking } from './run-scenario.ts';
+import type { ConformanceCase, ScenarioCase } from '../model/case.ts';
 
 /** Cases that run together. */
 export type Unit =
@@ -69,4 +69,15 @@ export class UnitQueue {
     const same = this.#waiting.findIndex((unit) => unit.settings === settings);
     return this.#waiting.splice(Math.max(0, same), 1)[0];
   }
+}
+
+/** Numbers in [0, 1) that are the same for the same seed (mulberry32). */
+export function seededRandom(seed: number): Random {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d_2b_79_f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
 }

@@ -2,8 +2,7 @@ import { ApiServerError, millis, parseIp, systemClock } from '@switchyard/core';
 import type { ScenarioFlow } from '@switchyard/scenarios';
 import { describe, expect, test } from 'vitest';
 import type { TestEnvironment, FlowConnector, OwnEnd, ProxyControl, Seen } from '../model/test-environment.ts';
-import type { ConformanceCase } from '../model/case.ts';
-import type { ProgressEvent } from '../model/progress.ts';
+import type { ConformanceCase, ProgressEvent } from '../model/case.ts';
 import { scenarioCase, sequenceCase } from '../testing/cases.ts';
 import { type RoundOptions, runRound } from './run-round.ts';
 

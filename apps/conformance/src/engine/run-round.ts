@@ -1,12 +1,14 @@
 import { millis, type Random, systemClock, UsageError } from '@switchyard/core';
-import type { TestEnvironment } from '../model/test-environment.ts';
-import type { ConformanceCase } from '../model/case.ts';
-import type { OnProgress, RunName } from '../model/progress.ts';
-import type { CaseResult, SkippedStep } from '../model/report-file.ts';
-import { fitToEnvironment } from './fit-to-environment.ts';
-import type { Gate } from './gate.ts';
-import { planUnits, type Unit, UnitQueue } from './plan-units.ts';
+import type { Scenario, ScenarioStep } from '@switchyard/scenarios';
+import { checkIdOf, scenarioNeeds } from '../cases/scenario-cases.ts';
+import type { RunConfig } from '../config.ts';
+import { Gate } from './error-pace.ts';
+import { planUnits, type Unit, UnitQueue, seededRandom } from './plan-units.ts';
 import { runUnit } from './run-unit.ts';
+import type { ConformanceCase, OnProgress, RunName, ScenarioCase, FamilyCell } from '../model/case.ts';
+import type { CaseResult, SkippedStep, ProxyUnderTest, RunReport, Target } from '../model/report-file.ts';
+import type { TestEnvironment } from '../model/test-environment.ts';
+import { release } from 'node:os';
 
 /** An environment with its name in the progress. */
 export interface Lane {
@@ -110,7 +112,7 @@ async function work(
 }
 
 /** Places of all labs of a process: enough for two measuring cases at once, or four rolling updates. */
-export const placesForMeasuring = 4;
+const placesForMeasuring = 4;
 
 /**
  * Sequences measure times and losses under load. A rolling update waits most of its time, and its limits depend on pods, not on a busy
@@ -122,9 +124,152 @@ function placesFor({ cases }: Unit): number {
 }
 
 /** The result of a case that was not run. */
-export function notRun(one: ConformanceCase, status: 'skipped' | 'error', because: string): CaseResult {
+function notRun(one: ConformanceCase, status: 'skipped' | 'error', because: string): CaseResult {
   const { id, title, why, tags, families } = one;
   const startedAt = new Date(systemClock.now()).toISOString();
   const about = { id, title, why, tags, families, status, because };
   return { ...about, startedAt, duration: millis(0), checks: [], rollouts: [] };
+}
+
+/** A case as an environment can run it. */
+export type FittedCase =
+  | { readonly status: 'fits'; readonly case: ConformanceCase; readonly skippedSteps: readonly SkippedStep[] }
+  | { readonly status: 'skipped'; readonly because: string };
+
+/** Returns the part of a case that an environment can run: all, all but some steps of its scenario, or nothing. */
+export function fitToEnvironment(one: ConformanceCase, environment: TestEnvironment): FittedCase {
+  if (one.notFor !== undefined) return { status: 'skipped', because: one.notFor };
+  const fitted = one.kind === 'scenario' ? withoutObstacles(one, environment) : { case: one, skippedSteps: [] };
+  const [first] = fitted.skippedSteps;
+  if (first !== undefined && one.kind === 'scenario' && !looks(fitted.case as ScenarioCase)) {
+    return { status: 'skipped', because: first.because };
+  }
+  const missing = fitted.case.needs.filter((ability) => !environment.can.has(ability));
+  if (missing.length > 0) {
+    return { status: 'skipped', because: `needs what this ${environment.target} cannot: ${missing.join(', ')}` };
+  }
+  const because = environment.obstacle(fitted.case);
+  return because === undefined ? { status: 'fits', ...fitted } : { status: 'skipped', because };
+}
+
+interface Narrowed {
+  readonly case: ConformanceCase;
+  readonly skippedSteps: readonly SkippedStep[];
+}
+
+function withoutObstacles(one: ScenarioCase, environment: TestEnvironment): Narrowed {
+  const { scenario } = one;
+  const obstacles = new Map<ScenarioStep, string>();
+  for (const step of scenario.steps) {
+    const because = environment.stepObstacle(scenario, step);
+    if (because !== undefined) obstacles.set(step, because);
+  }
+  if (obstacles.size === 0) return { case: one, skippedSteps: [] };
+  const narrowed: Scenario = { ...scenario, steps: scenario.steps.filter((step) => !obstacles.has(step)) };
+  const skippedSteps = [...obstacles].map(([step, because]) => ({ id: stepId(scenario, step), because }));
+  return { case: { ...one, scenario: narrowed, needs: scenarioNeeds(narrowed) }, skippedSteps };
+}
+
+function looks({ scenario }: ScenarioCase): boolean {
+  return scenario.steps.some((step) => checkIdOf(scenario, step) !== undefined);
+}
+
+function stepId(scenario: Scenario, step: ScenarioStep): string {
+  return checkIdOf(scenario, step) ?? `line ${step.line}`;
+}
+
+/** One proxy in one cell. */
+export interface ProxyRun {
+  readonly target: Target;
+  readonly proxy: ProxyUnderTest;
+  readonly cell: FamilyCell;
+  readonly cases: readonly ConformanceCase[];
+  /** Default: this machine's. */
+  readonly kernel?: string;
+  /** Names of the environments that run side by side. At least one. */
+  readonly laneNames: readonly string[];
+  readonly openEnvironment: (name: string, signal: AbortSignal) => Promise<TestEnvironment>;
+}
+
+/** What all runs of an invocation have in common. */
+export interface RunsOptions extends Pick<RunConfig, 'jobs' | 'seed' | 'rounds' | 'isFailFast'> {
+  readonly onProgress: OnProgress;
+}
+
+/** Runs everything in all rounds, side by side as far as `jobs` lanes allow. Reports in the order of `runs`, then of rounds. */
+export async function runProxies(
+  runs: readonly ProxyRun[],
+  options: RunsOptions,
+  signal: AbortSignal,
+): Promise<readonly RunReport[]> {
+  const { jobs, rounds, isFailFast, onProgress } = options;
+  const planned = runs.flatMap(({ proxy, cell, cases }) => {
+    const caseIds = cases.map(({ id }) => id);
+    return Array.from({ length: rounds }, (_, index) => ({
+      run: { proxy: proxy.name, cell, round: index + 1 },
+      caseIds,
+    }));
+  });
+  onProgress({ kind: 'planned', runs: planned });
+  const lanes = new Gate(jobs);
+  const broken = new AbortController();
+  const either = AbortSignal.any([signal, broken.signal]);
+  let hasFailed = false;
+  const measuring = new Gate(placesForMeasuring);
+  const shared = { measuring, onFailure: () => (hasFailed = true), isOver: () => isFailFast && hasFailed };
+  const running = runs.map((run) => {
+    const work = (): Promise<readonly RunReport[]> =>
+      runProxy({ ...options, ...run, ...shared }, either).catch((error: unknown) => {
+        broken.abort(error);
+        throw error;
+      });
+    return lanes.run(run.laneNames.length, work, either);
+  });
+  const ended = await Promise.allSettled(running);
+  return ended.flatMap((one) => {
+    if (one.status === 'rejected') throw one.reason;
+    return one.value;
+  });
+}
+
+type Shared = Pick<RoundOptions, 'measuring' | 'onFailure' | 'isOver'>;
+
+/** Runs all rounds on the same environments and removes these afterwards. If one cannot be built, all cases end with an error. */
+async function runProxy(options: ProxyRun & RunsOptions & Shared, signal: AbortSignal): Promise<readonly RunReport[]> {
+  const { laneNames, openEnvironment, rounds, proxy, cell, onProgress, seed, target } = options;
+  const { kernel = release() } = options;
+  await using stack = new AsyncDisposableStack();
+  const opened = await Promise.allSettled(laneNames.map((name) => openEnvironment(name, signal)));
+  for (const one of opened) if (one.status === 'fulfilled') stack.use(one.value);
+  signal.throwIfAborted();
+  const broken = opened.find((one) => one.status === 'rejected');
+  const lanes = opened.flatMap((one, index) =>
+    one.status === 'fulfilled' ? [{ name: laneNames[index] ?? '', environment: one.value }] : [],
+  );
+  const reports: RunReport[] = [];
+  for (let round = 1; round <= (broken === undefined ? rounds : 1); round++) {
+    const startedAt = new Date(systemClock.now()).toISOString();
+    const start = systemClock.monotonic();
+    const run = { proxy: proxy.name, cell, round };
+    const work = { ...options, lanes, run, random: seededRandom(seed) };
+    const results =
+      broken === undefined ? await runRound(work, signal) : withoutEnvironment(work, broken.reason as Error);
+    const duration = millis(systemClock.monotonic() - start);
+    reports.push({ target, proxy, cell, kernel, seed, round, startedAt, duration, cases: results });
+  }
+  for (const { name } of lanes) onProgress({ kind: 'lane', lane: name, text: 'removing the environment' });
+  return reports;
+}
+
+/** Results of a run without an environment: errors, because nothing is known about the proxy. */
+function withoutEnvironment(
+  { cases, laneNames, onProgress, run }: ProxyRun & RoundOptions,
+  reason: Error,
+): readonly CaseResult[] {
+  const lane = laneNames[0] ?? '';
+  const results = cases.map((one) => notRun(one, 'error', `no environment to run on: ${reason.message}`));
+  onProgress({ kind: 'runStarted', run, caseIds: cases.map(({ id }) => id) });
+  for (const result of results) onProgress({ kind: 'caseEnded', run, lane, result });
+  onProgress({ kind: 'runEnded', run });
+  return results;
 }

@@ -5,8 +5,7 @@ import { expect, test } from 'vitest';
 import { scenarioCases } from '../cases/scenario-cases.ts';
 import type { TestEnvironment, FlowConnector, Seen } from '../model/test-environment.ts';
 import { MemoryRecorder } from '../testing/memory-recorder.ts';
-import { ErrorPace } from './error-pace.ts';
-import { Gate } from './gate.ts';
+import { ErrorPace, Gate } from './error-pace.ts';
 import { runSteps } from './run-scenario.ts';
 
 const { signal } = new AbortController();

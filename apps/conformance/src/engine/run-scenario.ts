@@ -1,4 +1,4 @@
-import { abortable, millis, systemClock, UsageError } from '@switchyard/core';
+import { abortable, type Clock, millis, systemClock, UsageError } from '@switchyard/core';
 import {
   expectationText,
   firstState,
@@ -12,14 +12,13 @@ import {
   restartText,
   type Scenario,
   type ScenarioFlow,
+  type ScenarioHealthCheck,
   type ScenarioStep,
 } from '@switchyard/scenarios';
-import { checkIdOf } from '../cases/check-id.ts';
-import type { TestEnvironment, FlowConnector } from '../model/test-environment.ts';
-import type { CaseRecorder } from '../model/recorder.ts';
+import { checkIdOf } from '../cases/scenario-cases.ts';
+import type { TestEnvironment, FlowConnector, CaseRecorder } from '../model/test-environment.ts';
 import type { InconclusiveCheck } from '../model/report-file.ts';
-import type { ErrorPace } from './error-pace.ts';
-import type { Gate } from './gate.ts';
+import type { ErrorPace, Gate } from './error-pace.ts';
 import { isExpected, probeFlow } from './probe-flow.ts';
 
 type FlowStep = Extract<ScenarioStep, { readonly kind: 'flow' }>;
@@ -178,7 +177,7 @@ async function untilMoved(
   }
 }
 
-/** Checks a health check. A wrong answer only counts when it persists: the server is updated after the kernel. */
+/** Checks a health check. */
 async function healthCheck(
   scenario: Scenario,
   step: HealthStep,
@@ -186,17 +185,24 @@ async function healthCheck(
   signal: AbortSignal,
 ): Promise<Looked> {
   const { check } = step;
-  const expected = healthText(check);
-  const until = systemClock.monotonic() + settleTime;
+  const wait = { clock: systemClock, patience: settleTime };
+  const observed = await healthOnceRight(environment, { scenario, check }, wait, signal);
+  const about = { id: idOf(scenario, step), what: healthStepText(check), expected: healthText(check) };
+  return { check: { ...about, observed, because: [] }, flow: undefined };
+}
+
+/** The answer of a health check. A wrong one only counts when it persists: the server is updated after the kernel. */
+export async function healthOnceRight(
+  environment: TestEnvironment,
+  { scenario, check }: { readonly scenario: Scenario; readonly check: ScenarioHealthCheck },
+  { clock, patience }: { readonly clock: Clock; readonly patience: number },
+  signal: AbortSignal,
+): Promise<string> {
+  const until = clock.monotonic() + patience;
   for (;;) {
     const observed = await environment.health(scenario, check, signal);
-    if (observed === expected || systemClock.monotonic() > until) {
-      return {
-        check: { id: idOf(scenario, step), what: healthStepText(check), expected, observed, because: [] },
-        flow: undefined,
-      };
-    }
-    await systemClock.sleep(millis(20), signal);
+    if (observed === healthText(check) || clock.monotonic() > until) return observed;
+    await clock.sleep(millis(20), signal);
   }
 }
 

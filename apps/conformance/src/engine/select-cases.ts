@@ -3,7 +3,6 @@ import { dataplaneNamed, type ParsedScenario, scenariosOf } from '@switchyard/sc
 import { catalogue, isInCell } from '../cases/catalogue.ts';
 import { scenarioCase } from '../cases/scenario-cases.ts';
 import type { CatalogueOptions, ConformanceCase } from '../model/case.ts';
-import { type Choice, chooseCases } from './choose-cases.ts';
 
 /** Selection of cases, with scenarios of the user. */
 export interface Selection extends Choice {
@@ -31,4 +30,59 @@ export function selectCases(options: CatalogueOptions, selection: Selection): re
   if (globs.length === 0 && tags.length === 0) return own;
   const ids = new Set(own.map(({ id }) => id));
   return [...own, ...chooseCases(catalogue(options), selection).filter(({ id }) => !ids.has(id))];
+}
+
+/** Selection of cases. */
+export interface Choice {
+  /** Empty: all. `*` stops at a slash, `**` does not, `?` is one letter. A case is wanted when one glob matches its id. */
+  readonly globs: readonly string[];
+  /** A case needs one of these; `!slow` excludes those that have it. Empty: all. */
+  readonly tags: readonly string[];
+}
+
+/** The cases that are wanted, in their order. Throws `UsageError` for a glob or a tag that no case has, and for an empty result: probably a typing mistake. */
+export function chooseCases(all: readonly ConformanceCase[], { globs, tags }: Choice): readonly ConformanceCase[] {
+  const patterns = globs.map((glob) => ({ glob, pattern: globPattern(glob) }));
+  for (const { glob, pattern } of patterns) {
+    if (all.some(({ id }) => pattern.test(id))) continue;
+    throw new UsageError(
+      'conformance.case',
+      `no case is called ${glob} in this mode with these IP families; the ids are what \`list\` prints, * stops at a slash, ** does not`,
+    );
+  }
+  const excluded = tags.filter((tag) => tag.startsWith('!')).map((tag) => tag.slice(1));
+  const wanted = tags.filter((tag) => !tag.startsWith('!'));
+  for (const tag of [...excluded, ...wanted]) {
+    if (all.some((one) => one.tags.includes(tag))) continue;
+    const known = [...new Set(all.flatMap((one) => one.tags))].sort();
+    throw new UsageError('conformance.tag', `no case has the tag ${tag}; there are ${known.join(', ')}`);
+  }
+  const chosen = all.filter(
+    (one) =>
+      (patterns.length === 0 || patterns.some(({ pattern }) => pattern.test(one.id))) &&
+      (wanted.length === 0 || wanted.some((tag) => one.tags.includes(tag))) &&
+      !excluded.some((tag) => one.tags.includes(tag)),
+  );
+  if (chosen.length > 0) return chosen;
+  throw new UsageError(
+    'conformance.choice',
+    'no case matches all of --case and --tag together; each one alone matches some',
+  );
+}
+
+/** A glob as a pattern for a whole id. */
+export function globPattern(glob: string): RegExp {
+  const parts = glob.split(/(\*\*|\*|\?)/).map((part) => {
+    switch (part) {
+      case '**':
+        return '.*';
+      case '*':
+        return '[^/]*';
+      case '?':
+        return '[^/]';
+      default:
+        return part.replaceAll(/[.+^${}()|[\]\\]/g, String.raw`\$&`);
+    }
+  });
+  return new RegExp(`^${parts.join('')}$`);
 }

@@ -1,36 +1,39 @@
 import { type IpAddress, UsageError } from '@switchyard/core';
 import type { ProbeResult } from '@switchyard/lab';
 import { healthText, type Scenario, type ScenarioHealthCheck } from '@switchyard/scenarios';
-import { servicesOf } from '../cases/scenario-parts.ts';
+import { servicesOf } from '../cases/scenario-cases.ts';
 import type { Seen } from '../model/test-environment.ts';
 
-/** The flow's sender, and the endpoints that may answer. */
+/** How to read an answer. */
 export interface AnswerContext {
-  readonly addressesByEcho: ReadonlyMap<string, readonly IpAddress[]>;
-  /** Same family as the flow. */
-  readonly isOfFamily: (address: IpAddress) => boolean;
-  readonly source: string;
+  /** The endpoint, of the flow's family, whose echo server gives this name. */
+  readonly endpointOf: (echo: string) => IpAddress | undefined;
   readonly sender: IpAddress | undefined;
-  /** node1's own address, which masqueraded packets have. */
-  readonly masqueradeAddress: string;
+  /** A scenario's port by the one that answered. */
+  readonly portOf: (port: number) => number;
+  /** Whether the seen source is the node's instead of the sender's; undefined: neither. */
+  readonly isMasqueraded: (source: string, isSender: boolean) => boolean | undefined;
+  /** Ends the text about another source. */
+  readonly wanted: string;
 }
 
 /** A probe's result in the terms of a scenario. */
 export function seenOf(result: ProbeResult, context: AnswerContext): Seen {
   if (result.status !== 'answered') return seenOfSilence(result);
-  const address = context.addressesByEcho.get(result.by ?? '')?.find(context.isOfFamily);
-  if (address === undefined) return { kind: 'other', text: `answered by ${result.by ?? 'a stranger'}` };
-  const { destinationPort: port } = JSON.parse(result.body) as { readonly destinationPort: number };
-  const { seenSource } = result;
-  if (seenSource !== context.source && seenSource !== context.masqueradeAddress) {
-    return { kind: 'other', text: `${address} saw the source ${seenSource}` };
+  const { by, seenSource = '' } = result;
+  const address = by === undefined ? undefined : context.endpointOf(by);
+  if (address === undefined) return { kind: 'other', text: `answered by ${by ?? 'a stranger'}` };
+  const isSender = address === context.sender;
+  const isMasqueraded = context.isMasqueraded(seenSource, isSender);
+  if (isMasqueraded === undefined) {
+    return { kind: 'other', text: `${address} saw the source ${seenSource}${context.wanted}` };
   }
-  const isMasqueraded = seenSource === context.masqueradeAddress;
-  return { kind: 'endpoint', address, port, isMasqueraded, isSender: address === context.sender };
+  const { destinationPort } = JSON.parse(result.body) as { readonly destinationPort: number };
+  return { kind: 'endpoint', address, port: context.portOf(destinationPort), isMasqueraded, isSender };
 }
 
 /** Result of a probe that no endpoint answered. */
-export function seenOfSilence(result: Exclude<ProbeResult, { readonly status: 'answered' }>): Seen {
+function seenOfSilence(result: Exclude<ProbeResult, { readonly status: 'answered' }>): Seen {
   switch (result.status) {
     case 'refused':
     case 'timeout':

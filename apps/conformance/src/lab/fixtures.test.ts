@@ -2,7 +2,7 @@ import { ipFamilies, parseIp } from '@switchyard/core';
 import { expect, test } from 'vitest';
 import { catalogue } from '../cases/catalogue.ts';
 import { scenarioCase, sequenceCase } from '../testing/cases.ts';
-import { fixturesFor, needsRoute } from './fixtures.ts';
+import { fixturesFor, needsRoute } from './lab-hosts.ts';
 
 test('a case has its endpoints in every family of the lab, on the ports it uses', () => {
   expect(fixturesFor([scenarioCase('a')], ipFamilies)).toEqual({

@@ -15,11 +15,14 @@ export async function connectInLab(flow: ScenarioFlow, hosts: LabHosts, signal: 
   const prober = await hosts.proberIn(host, signal);
   const family = ipFamilyOf(flow.to);
   const context: AnswerContext = {
-    addressesByEcho: hosts.addressesByEcho,
-    isOfFamily: (address) => ipFamilyOf(address) === family,
-    source,
+    endpointOf: (echo) => hosts.addressesByEcho.get(echo)?.find((address) => ipFamilyOf(address) === family),
     sender: flow.fromEndpoint,
-    masqueradeAddress: nodeAddresses[family]['node1'] ?? '',
+    portOf: (port) => port,
+    isMasqueraded: (seen) => {
+      const isNodes = seen === nodeAddresses[family]['node1'];
+      return isNodes || seen === source ? isNodes : undefined;
+    },
+    wanted: '',
   };
   const request = { address: flow.to, port: flow.port, source };
   const protocol = flow.protocol === 'UDP' ? 'udp' : 'tcp';

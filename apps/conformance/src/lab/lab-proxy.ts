@@ -1,13 +1,13 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { HostError, messageOf, millis, type Millis } from '@switchyard/core';
 import type { LabNode, LabProcess } from '@switchyard/lab';
-import { markerRounds } from '../engine/marker-rounds.ts';
 import type { ScenarioAgent } from '@switchyard/scenarios';
+import { markerRounds } from '../engine/error-pace.ts';
+import type { Marker } from './cluster-feed.ts';
+import { type ProxyProgram, proxyConfigFile, proxyFlags, type ProxySettings } from './proxy-program.ts';
 import type { OwnEnd, ProxyControl, StartOptions } from '../model/test-environment.ts';
-import { goFirst } from './go-first.ts';
-import type { Marker } from './marker.ts';
-import type { ProxyProgram } from './proxy-program.ts';
-import { proxyConfigFile, proxyFlags, type ProxySettings } from './proxy-settings.ts';
+import { writeFileSync } from 'node:fs';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { setPriority } from 'node:os';
 
 /** Longest time for a proxy to apply what was written, in milliseconds. The start of kube-proxy takes about a second. */
 const patience = 30_000;
@@ -161,5 +161,26 @@ export class LabProxy implements ProxyControl, AsyncDisposable {
     } finally {
       over.abort();
     }
+  }
+}
+
+/** The highest priority of a process without real-time scheduling. */
+const first = -20;
+
+/**
+ * Gives a process that was just started, and its children, the highest priority on this machine, so that a measured time does not
+ * depend on other work. If that is not allowed, the time only varies more.
+ */
+export function goFirst(pid: number): void {
+  attempt(() => setPriority(pid, first));
+  // With automatic groups, priorities count within a session only; each program of a lab is one of its own.
+  attempt(() => writeFileSync(`/proc/${pid}/autogroup`, String(first)));
+}
+
+function attempt(work: () => void): void {
+  try {
+    work();
+  } catch {
+    // no right to, no such file, or the process has ended
   }
 }

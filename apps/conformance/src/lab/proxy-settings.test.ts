@@ -1,7 +1,7 @@
 import { ipFamilies } from '@switchyard/core';
 import type { ScenarioAgent } from '@switchyard/scenarios';
 import { describe, expect, test } from 'vitest';
-import { proxyConfigFile, proxyFlags, type ProxySettings } from './proxy-settings.ts';
+import { proxyConfigFile, proxyFlags, type ProxySettings } from './proxy-program.ts';
 
 const agent: ScenarioAgent = {
   detectLocal: { kind: 'clusterCIDR' },

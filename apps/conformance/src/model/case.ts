@@ -1,34 +1,43 @@
-import type { IpFamily } from '@switchyard/core';
+import { ipFamilies, type IpFamily } from '@switchyard/core';
 import type { DataplaneName, Scenario } from '@switchyard/scenarios';
-import type { TestEnvironment } from './test-environment.ts';
-import type { CaseRecorder } from './recorder.ts';
+import type { CaseRecorder, TestEnvironment } from './test-environment.ts';
+import type { CaseResult } from './report-file.ts';
 
 /** IP families of the cluster under test. `dual` has cases with Services of one family and of both. */
 export type FamilyCell = 'ipv4' | 'ipv6' | 'dual';
 
-/** A need of a case beyond writing objects and sending packets. An environment lists its abilities in `can`. */
-export type Ability =
+/** The IP families of a cell's cluster. */
+export function familiesOfCell(cell: FamilyCell): readonly IpFamily[] {
+  return cell === 'dual' ? ipFamilies : [cell === 'ipv4' ? 'IPv4' : 'IPv6'];
+}
+
+/** All needs of cases beyond writing objects and sending packets. */
+export const abilities = [
   /** Kill, stop and start the proxy under test. */
-  | 'controlProxy'
+  'controlProxy',
   /** Start the proxy with other flags or another configuration file. */
-  | 'configureProxy'
+  'configureProxy',
   /** Send from outside the cluster to any address, as through a load balancer. */
-  | 'sendFromOutside'
+  'sendFromOutside',
   /** Change the addresses that a Node object names, and the cluster's ServiceCIDR objects. */
-  | 'changeNodes'
+  'changeNodes',
   /** Keep a TCP connection open. */
-  | 'holdConnections'
+  'holdConnections',
   /** Keep a connected UDP socket. */
-  | 'holdSockets'
+  'holdSockets',
   /** An open loop of requests at a steady rate. */
-  | 'load'
+  'load',
   /** Deployments and DaemonSets whose pods start, become ready and end. */
-  | 'workloads'
+  'workloads',
   /** A load balancer controller serves Services of type LoadBalancer, or a case can start one in the lab. */
-  | 'loadBalancer'
-  | 'sctp'
+  'loadBalancer',
+  'sctp',
   /** Pods of the case's own, which send packets made by hand. */
-  | 'rawPackets';
+  'rawPackets',
+] as const;
+
+/** One of them. An environment lists its abilities in `can`. */
+export type Ability = (typeof abilities)[number];
 
 /** Description of a case before it runs. */
 export interface CaseInfo {
@@ -77,3 +86,41 @@ export interface CatalogueOptions {
   readonly dataplane: DataplaneName;
   readonly cell: FamilyCell;
 }
+
+/** Name of a run. Several runs of an invocation may be active side by side. */
+export interface RunName {
+  readonly proxy: string;
+  readonly cell: FamilyCell;
+  /** Number of the round, from 1. */
+  readonly round: number;
+}
+
+/** A planned run with all chosen cases, including those that will be skipped. */
+export interface PlannedRun {
+  readonly run: RunName;
+  readonly caseIds: readonly string[];
+}
+
+/** Progress of a run. A lane is a lab or the cluster, which runs one unit at a time. */
+export type ProgressEvent =
+  /** Before everything else, once. */
+  | { readonly kind: 'planned'; readonly runs: readonly PlannedRun[] }
+  /** Before the first case. */
+  | ({ readonly kind: 'runStarted' } & PlannedRun)
+  /** Work of a lane other than cases: `building the lab`, `starting the proxy`. */
+  | { readonly kind: 'lane'; readonly lane: string; readonly text: string }
+  /** Cases of a batch start together. A case that is skipped only ends. */
+  | { readonly kind: 'caseStarted'; readonly run: RunName; readonly lane: string; readonly id: string }
+  /** Text that was passed to `CaseRecorder.progress`. */
+  | {
+      readonly kind: 'caseProgress';
+      readonly run: RunName;
+      readonly lane: string;
+      readonly id: string;
+      readonly text: string;
+    }
+  | { readonly kind: 'caseEnded'; readonly run: RunName; readonly lane: string; readonly result: CaseResult }
+  | { readonly kind: 'runEnded'; readonly run: RunName };
+
+/** Takes progress; must not throw. */
+export type OnProgress = (event: ProgressEvent) => void;

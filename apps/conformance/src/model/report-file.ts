@@ -88,7 +88,7 @@ export interface RolloutTimeline {
   readonly outcomes: readonly (readonly [number, string])[];
   /** Events during the rollout: pods, slices, syncs, health checks. */
   readonly events: readonly { readonly at: number; readonly lane: string; readonly text: string }[];
-  /** The experiment's own drawing; undefined: the report draws from the above. */
+  /** The experiment's drawing: shapes and text alone. */
   readonly svg: string | undefined;
 }
 
@@ -113,4 +113,9 @@ export interface ReportFile {
   /** Version of the tool. */
   readonly version: string;
   readonly runs: readonly RunReport[];
+}
+
+/** A report of these runs by this version of the tool. */
+export function reportOf(runs: readonly RunReport[]): ReportFile {
+  return { schema: 'switchyard-conformance/2', version: '0.1.0', runs };
 }

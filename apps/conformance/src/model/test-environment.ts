@@ -9,7 +9,7 @@ import type {
   ScenarioStep,
 } from '@switchyard/scenarios';
 import type { Ability, ConformanceCase } from './case.ts';
-import type { ProxyUnderTest, Target } from './report-file.ts';
+import type { ProxyUnderTest, Target, CheckResult, InconclusiveCheck, RolloutTimeline } from './report-file.ts';
 
 /** A state of one scenario to write to the cluster. */
 export interface ScenarioMoment {
@@ -144,4 +144,22 @@ export interface TestEnvironment extends AsyncDisposable {
    * One line with the reason if the environment cannot.
    */
   trace(scenario: Scenario, flow: ScenarioFlow, signal: AbortSignal): Promise<readonly string[]>;
+}
+
+/** A flow with its scenario, so that a failure can be explained by the table and followed through the kernel. */
+export interface FlowAt {
+  readonly scenario: Scenario;
+  readonly flow: ScenarioFlow;
+}
+
+/** Records the results of a case, in order. */
+export interface CaseRecorder {
+  /** The verdict is `expected === observed`, unless `isAsExpected` is given (limits: "under 0.61 s"). */
+  check(check: Omit<CheckResult, 'isAsExpected' | 'path'> & { readonly isAsExpected?: boolean }, at?: FlowAt): void;
+  /** Records a check without a verdict, with the reason. It counts neither as passed nor as failed. */
+  inconclusive(check: InconclusiveCheck): void;
+  /** A rolling update's picture and figures. */
+  rollout(timeline: RolloutTimeline): void;
+  /** One line of live progress. */
+  progress(text: string): void;
 }

@@ -1,7 +1,7 @@
 import { millis } from '@switchyard/core';
 import { expect, test } from 'vitest';
 import { aCase } from '../testing/report-builders.ts';
-import { CaseCosts } from './case-costs.ts';
+import { CaseCosts } from './progress-view.ts';
 
 const run = { proxy: 'nftables', cell: 'dual', round: 1 } as const;
 

@@ -1,14 +1,11 @@
 import { parseArgs } from 'node:util';
 import { ConfigError, messageOf } from '@switchyard/core';
 import type { ReportFile } from '../model/report-file.ts';
-import { diffHtml } from './diff-html.ts';
-import { diffJson } from './diff-json.ts';
-import { pickSide, splitSide } from './diff-side.ts';
-import { diffText } from './diff-text.ts';
-import { diffRuns, diffStatus } from './diff.ts';
+import { diffHtml, diffJson, diffText } from './diff-text.ts';
+import { pickSide, splitSide, diffRuns, diffStatus } from './diff.ts';
 import { reportHtml } from './html/report-html.ts';
 import { junitXml } from './junit.ts';
-import { mergeReports } from './merge.ts';
+import { mergeReports } from './columns.ts';
 import { readReport, writeReport } from './read-report.ts';
 import { textSummary } from './text-summary.ts';
 

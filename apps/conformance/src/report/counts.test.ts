@@ -1,8 +1,8 @@
 import { millis } from '@switchyard/core';
 import { expect, test } from 'vitest';
 import { aCase, aFailedCheck, anError, aReport, aRun, aSkip } from '../testing/report-builders.ts';
-import { countsLine, timeCovered } from './counts.ts';
-import { durationText } from './duration-text.ts';
+import { countsLine, timeCovered } from './columns.ts';
+import { durationText } from './texts.ts';
 
 test('the last line counts all runs', () => {
   const cases = [aCase(), aCase({ checks: [aFailedCheck()] }), aSkip('a', 'why'), anError('b', 'why')];

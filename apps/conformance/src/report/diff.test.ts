@@ -1,10 +1,8 @@
 import { expect, test } from 'vitest';
 import type { CaseResult, CheckResult } from '../model/report-file.ts';
 import { aCase, aCheck, aFailedCheck, anError, aReport, aRun, aSkip } from '../testing/report-builders.ts';
-import { pickSide, splitSide } from './diff-side.ts';
-import { diffLine, diffText } from './diff-text.ts';
-import { diffJson } from './diff-json.ts';
-import { diffRuns, diffStatus } from './diff.ts';
+import { pickSide, splitSide, diffRuns, diffStatus } from './diff.ts';
+import { diffLine, diffText, diffJson } from './diff-text.ts';
 
 const left = (...rounds: readonly (readonly CaseResult[])[]) =>
   aReport(...rounds.map((cases, index) => aRun({ round: index + 1, cases })));

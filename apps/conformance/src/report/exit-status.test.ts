@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { CaseResult } from '../model/report-file.ts';
 import { aCase, aFailedCheck, anError, aReport, aRun, aSkip } from '../testing/report-builders.ts';
-import { exitStatusOf } from './exit-status.ts';
+import { exitStatusOf } from './columns.ts';
 
 const passed = aCase();
 const failed = aCase({ checks: [aFailedCheck()] });

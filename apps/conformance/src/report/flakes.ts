@@ -1,4 +1,4 @@
-import { amountText } from './amount-text.ts';
+import { amountText } from './texts.ts';
 import type { CaseResult, ReportFile } from '../model/report-file.ts';
 import { columnsOf, type RoundResult, resultsById } from './columns.ts';
 

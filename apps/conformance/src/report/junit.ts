@@ -1,10 +1,8 @@
 import type { CaseResult, ReportFile, RunReport } from '../model/report-file.ts';
-import { countsOf } from './counts.ts';
-import { failedChecks } from './failures.ts';
-import { failureText } from './failure-text.ts';
+import { countsOf } from './columns.ts';
+import { failedChecks, failureText, rolloutLine } from './failures.ts';
 import { element, escapeMarkup } from './markup.ts';
-import { painter } from './painter.ts';
-import { rolloutLine } from './rollout-text.ts';
+import { painter } from './texts.ts';
 
 /**
  * The report as JUnit XML, as CI systems read it: a testsuite per run, a testcase per case whose classname is the run and the kind of

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { aReport, aRun } from '../testing/report-builders.ts';
-import { mergeReports } from './merge.ts';
+import { mergeReports } from './columns.ts';
 
 test('runs of the same proxy and cell become further rounds, others keep theirs', () => {
   const first = aReport(aRun({ round: 1 }), aRun({ round: 2 }), aRun({ proxy: 'ebpf-tc' }));

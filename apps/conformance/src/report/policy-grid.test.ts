@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { CaseResult } from '../model/report-file.ts';
 import { aCase, aCheck, aFailedCheck, aReport, aRun, aSkip } from '../testing/report-builders.ts';
 import { matrixOf } from './matrix.ts';
-import { policyGrids } from './policy-grid.ts';
+import { policyGrids } from './html/policy-grid.ts';
 
 const inMatrix = (place: string, ...bad: readonly string[]): CaseResult =>
   aCase({

@@ -1,7 +1,7 @@
 import { millis } from '@switchyard/core';
 import { ManualClock } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
-import type { ProgressEvent } from '../model/progress.ts';
+import type { ProgressEvent } from '../model/case.ts';
 import type { CaseResult } from '../model/report-file.ts';
 import { aCase, aFailedCheck, aSkip } from '../testing/report-builders.ts';
 import { ProgressView } from './progress-view.ts';

@@ -1,15 +1,17 @@
 import type { ReportFile } from '../model/report-file.ts';
-import { columnsOf } from './columns.ts';
-import { countsLine, countsOf, timeCovered } from './counts.ts';
-import { durationText } from './duration-text.ts';
-import { type ErrorGroup, errorGroups, type Failure, failuresOf, roundsText } from './failures.ts';
-import { failureText } from './failure-text.ts';
+import { columnsOf, countsLine, countsOf, timeCovered } from './columns.ts';
+import { durationText, type Painter, painter, indented, plainText, textTable } from './texts.ts';
+import {
+  type ErrorGroup,
+  errorGroups,
+  type Failure,
+  failuresOf,
+  roundsText,
+  failureText,
+  rolloutLine,
+  skipGroups,
+} from './failures.ts';
 import { flakeLine, flakesOf } from './flakes.ts';
-import { type Painter, painter } from './painter.ts';
-import { indented, plainText } from './plain-text.ts';
-import { rolloutLine } from './rollout-text.ts';
-import { skipGroups } from './skips.ts';
-import { textTable } from './text-table.ts';
 
 /** Options of a summary. */
 export interface TextOptions {

@@ -1,4 +1,4 @@
-import type { CaseRecorder } from '../model/recorder.ts';
+import type { CaseRecorder } from '../model/test-environment.ts';
 import type { CheckResult, InconclusiveCheck, RolloutTimeline } from '../model/report-file.ts';
 
 /** Keeps what a case records. */

@@ -1,9 +1,7 @@
 import { parseIp } from '@switchyard/core';
 import { expect, test } from 'vitest';
-import { readConntrack } from './conntrack-entries.ts';
-import { counterDifference } from './rule-counters.ts';
-import { hasTraceListener } from './trace-monitor.ts';
-import { traceTableText } from './trace-table.ts';
+import { readConntrack, counterDifference } from './read-trace.ts';
+import { hasTraceListener, traceTableText } from './trace-monitor.ts';
 
 test('a conntrack entry has both directions of the flow', () => {
   const line =

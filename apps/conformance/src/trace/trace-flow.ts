@@ -1,12 +1,7 @@
-import { messageOf, millis, systemClock } from '@switchyard/core';
-import type { LabNode } from '@switchyard/lab';
-import { explainByAgent } from './agent-explain.ts';
-import { readConntrack } from './conntrack-entries.ts';
-import { orMessage } from './or-message.ts';
-import { RuleCounters } from './rule-counters.ts';
-import { type PacketPath, readTrace } from './read-trace.ts';
-import { TraceMonitor } from './trace-monitor.ts';
-import type { TracedPacket } from './trace-table.ts';
+import { messageOf, millis, systemClock, addressAndPort } from '@switchyard/core';
+import { type LabNode, createProber } from '@switchyard/lab';
+import { readConntrack, type PacketPath, readTrace, RuleCounters } from './read-trace.ts';
+import { TraceMonitor, type TracedPacket } from './trace-monitor.ts';
 
 /** Limit of the preparation, and again of the packet itself. */
 const patience = millis(2_000);
@@ -153,4 +148,30 @@ async function routeLines(
   const { stdout, stderr } = await node.run('ip', ['route', 'get', destination], { timeout: patience });
   const answer = stdout.trim() || stderr.trim();
   return [`route: ${answer.split('\n')[0]?.replaceAll(/\s+/g, ' ').trim() ?? ''}`];
+}
+
+/** Port of our agent on the node's loopback. */
+const metricsPort = 10_249;
+
+/** Explanation of the flow by our agent on this node, one line per line of its answer; empty if another proxy runs. */
+async function explainByAgent(node: LabNode, packet: TracedPacket, signal: AbortSignal): Promise<readonly string[]> {
+  const from = packet.source ?? node.addresses[packet.family];
+  if (from === undefined) return [];
+  const to = `${addressAndPort(packet.address, packet.port)}/${packet.protocol}`;
+  const path = `/debug/explain?from=${encodeURIComponent(from)}&to=${encodeURIComponent(to)}`;
+  await using prober = await createProber(node, signal);
+  const request = { protocol: 'http', address: '127.0.0.1', port: metricsPort, path, timeout: 1000 } as const;
+  const answer = await prober.probe(request);
+  if (answer.status !== 'answered' || answer.httpStatus !== 200) return [];
+  const lines = answer.body.split('\n').filter((line) => line.trim() !== '');
+  return lines.map((line) => `agent: ${line}`);
+}
+
+/** Returns the lines of some work, or one line with its error. */
+export async function orMessage(what: string, work: () => Promise<readonly string[]>): Promise<readonly string[]> {
+  try {
+    return await work();
+  } catch (error) {
+    return [`${what}: ${messageOf(error)}`];
+  }
 }

@@ -1,10 +1,10 @@
 import type { DataplaneName } from '@switchyard/scenarios';
 import { HostError, InvariantError, type Millis, millis, systemClock } from '@switchyard/core';
 import { catalogue } from '../../src/cases/catalogue.ts';
-import type { Gate } from '../../src/engine/gate.ts';
+import type { Gate } from '../../src/engine/error-pace.ts';
 import { type Lane, runRound } from '../../src/engine/run-round.ts';
 import { casesOfStage } from './stages.ts';
-import { seededRandom } from '../../src/engine/seeded-random.ts';
+import { seededRandom } from '../../src/engine/plan-units.ts';
 import { openLabEnvironment } from '../../src/lab/lab-environment.ts';
 import { type BackendName, ownProxy, type ProxyProgram } from '../../src/lab/proxy-program.ts';
 import type { TestEnvironment } from '../../src/model/test-environment.ts';

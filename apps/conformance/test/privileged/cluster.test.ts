@@ -15,11 +15,11 @@ import {
   type ClusterEnvironmentOptions,
   cleanUpCluster,
   openClusterEnvironment,
-} from '../../src/cluster/index.ts';
-import { chooseCases } from '../../src/engine/choose-cases.ts';
-import { Gate } from '../../src/engine/gate.ts';
+} from '../../src/cluster/open-cluster-environment.ts';
+import { chooseCases } from '../../src/engine/select-cases.ts';
+import { Gate } from '../../src/engine/error-pace.ts';
 import { runRound } from '../../src/engine/run-round.ts';
-import { seededRandom } from '../../src/engine/seeded-random.ts';
+import { seededRandom } from '../../src/engine/plan-units.ts';
 import type { Seen } from '../../src/model/test-environment.ts';
 import type { CaseResult } from '../../src/model/report-file.ts';
 
@@ -38,6 +38,8 @@ beforeAll(async () => {
     connection: { url: new URL(cluster.url), tls: defaultTls, credentials: fixedCredentials('Bearer t') },
     clock: systemClock,
     random: Math.random,
+    mayHaveOtherLoadBalancers: false,
+    isKept: false,
     podCommand: trafficPodCommand(),
     onProgress: (text) => told.push(text),
   };

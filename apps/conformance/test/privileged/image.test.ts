@@ -14,7 +14,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { debianRoot, machineArchitecture } from '../../../../tools/debian/debian-root.ts';
 import { buildImage, buildLocalBase } from '../../../../tools/images/build-image.ts';
 import { type BuiltImage, describeImage } from '../../../../tools/images/docker.ts';
-import { podManifest } from '../../src/cluster/pod-manifest.ts';
+import { podManifest } from '../../src/cluster/start-pods.ts';
 
 // The production Dockerfile, built by a real Docker Engine on a base made of this machine's Debian packages.
 

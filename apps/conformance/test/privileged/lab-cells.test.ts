@@ -2,8 +2,7 @@ import { afterAll, beforeAll, describe, expect, test, type TestContext } from 'v
 import { catalogue } from '../../src/cases/catalogue.ts';
 import { type BackendName, backendNames, ownProxy } from '../../src/lab/proxy-program.ts';
 import { type LabRun, runLabs } from '../../src/lab/run-labs.ts';
-import type { ConformanceCase, FamilyCell } from '../../src/model/case.ts';
-import type { ProgressEvent } from '../../src/model/progress.ts';
+import type { ConformanceCase, FamilyCell, ProgressEvent } from '../../src/model/case.ts';
 import type { CaseResult } from '../../src/model/report-file.ts';
 import { failedChecks } from '../../src/report/failures.ts';
 import { expectPassed } from '../expect-passed.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { Gate } from '../../src/engine/gate.ts';
+import { Gate } from '../../src/engine/error-pace.ts';
 import type { BackendName } from '../../src/lab/proxy-program.ts';
 import { AgentBundler } from '../mutants/bundle-agent.ts';
 import { mutants } from '../mutants/catalogue/index.ts';

@@ -10,7 +10,7 @@ import {
 } from '@switchyard/lab';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { traceFlow } from '../../src/trace/trace-flow.ts';
-import type { TracedPacket } from '../../src/trace/trace-table.ts';
+import type { TracedPacket } from '../../src/trace/trace-monitor.ts';
 
 const { signal } = new AbortController();
 let lab: Lab;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { rolloutCases } from '../../src/cases/rollouts/index.ts';
-import { chooseCases } from '../../src/engine/choose-cases.ts';
+import { rolloutCases } from '../../src/cases/rollouts/run-rollout-case.ts';
+import { chooseCases } from '../../src/engine/select-cases.ts';
 import { ownProxy, type ProxyProgram } from '../../src/lab/proxy-program.ts';
 import type { CaseResult } from '../../src/model/report-file.ts';
 import { safeSvg } from '../../src/report/html/safe-svg.ts';

@@ -1,6 +1,6 @@
 import { dataplaneNames } from '@switchyard/scenarios';
 import { describe, expect, test } from 'vitest';
-import { globPattern } from '../../src/engine/choose-cases.ts';
+import { globPattern } from '../../src/engine/select-cases.ts';
 import { catalogue } from '../../src/cases/catalogue.ts';
 import { coverage } from './coverage.ts';
 

@@ -1,5 +1,12 @@
 import { type DataplaneTraits, ipFamilies, type Protocol, type SourceClass } from '@switchyard/core';
-import { type Expectation, runKinds, type Scenario, type ScenarioFlow, type ScenarioStep } from '../scenario.ts';
+import {
+  type Expectation,
+  plainAgent,
+  runKinds,
+  type Scenario,
+  type ScenarioFlow,
+  type ScenarioStep,
+} from '../scenario.ts';
 import { type EndpointState, endpointsOf, endpointStates } from './endpoint-states.ts';
 import {
   type MatrixFrontend,
@@ -92,14 +99,7 @@ function matrixScenario(place: MatrixPlace, state: EndpointState, dataplane: Dat
 export const usualSetting: Pick<Scenario, 'isDualStack' | 'runs' | 'agent' | 'zone' | 'objects'> = {
   isDualStack: false,
   runs: { kinds: runKinds, because: undefined },
-  agent: {
-    detectLocal: { kind: 'clusterCIDR' },
-    masqueradeAll: false,
-    terminatingFallback: 'on',
-    nodePortAddresses: [],
-    localhostNodePorts: true,
-    routerIpMode: false,
-  },
+  agent: plainAgent,
   zone: 'zone-a',
   objects: [],
 };

@@ -1,6 +1,6 @@
 import { millis } from '@switchyard/core';
 import { expect, test } from 'vitest';
-import { type HoldFailure, holdVerdict } from './hold-connections.ts';
+import { type HoldFailure, holdVerdict } from './rollout-verdict.ts';
 
 const end = millis(10_000);
 const failure = (status: HoldFailure['status'], askedAt: number, noticedAt: number): HoldFailure => ({

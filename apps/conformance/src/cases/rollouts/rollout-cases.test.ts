@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { rolloutCases } from './index.ts';
+import { rolloutCases } from './run-rollout-case.ts';
 
 test('a cell has a case per workload, policy and family', () => {
   const ids = (cell: 'ipv4' | 'ipv6' | 'dual'): readonly string[] =>

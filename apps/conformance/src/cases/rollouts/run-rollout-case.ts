@@ -1,22 +1,114 @@
-import { DataplaneError, millis } from '@switchyard/core';
-import { rollOut, type RunRecord, type SettledApp, silentProgress, timelineSvg } from '@switchyard/rollout';
-import type { ScenarioAgent } from '@switchyard/scenarios';
-import type { TestEnvironment } from '../../model/test-environment.ts';
-import type { CaseRecorder } from '../../model/recorder.ts';
-import { type HeldConnection, type HeldConnections, holdConnections, holdVerdict } from './hold-connections.ts';
-import { type PodRelease, releasePods } from './release-pods.ts';
-import { type RolloutCase, type PreparedRollout, prepareRollout } from './prepare-rollout.ts';
-import { judge, type PathVerdict, type ReleasedAt, timelineOf } from './rollout-verdict.ts';
+import { type IpFamily, DataplaneError, millis } from '@switchyard/core';
+import {
+  type AppOptions,
+  rollOut,
+  type RunRecord,
+  type SettledApp,
+  silentProgress,
+  timelineSvg,
+} from '@switchyard/rollout';
+import { plainAgent, type ScenarioAgent } from '@switchyard/scenarios';
+import {
+  type HeldConnection,
+  type HeldConnections,
+  holdConnections,
+  holdVerdict,
+  judge,
+  type PathVerdict,
+  type ReleasedAt,
+  timelineOf,
+} from './rollout-verdict.ts';
+import {
+  type RolloutCase,
+  type PreparedRollout,
+  prepareRollout,
+  type PodRelease,
+  releasePods,
+} from './prepare-rollout.ts';
+import { familiesOfCell, type Ability, type CatalogueOptions, type SequenceCase } from '../../model/case.ts';
+import type { TestEnvironment, CaseRecorder } from '../../model/test-environment.ts';
+
+/** Rolling updates under an open loop of requests, of each family that the cell has. */
+export function rolloutCases({ cell, dataplane }: CatalogueOptions): readonly SequenceCase[] {
+  return familiesOfCell(cell).flatMap((family) => rolloutKinds.map((kind) => rolloutCase(kind, family, dataplane)));
+}
+
+function rolloutCase(kind: RolloutKind, family: IpFamily, dataplane: CatalogueOptions['dataplane']): SequenceCase {
+  const { title, why, policy } = kind;
+  const needs: readonly Ability[] = [
+    'controlProxy',
+    'sendFromOutside',
+    'holdConnections',
+    'load',
+    'workloads',
+    ...(policy === 'Local' ? (['loadBalancer'] as const) : []),
+  ];
+  return {
+    kind: 'sequence',
+    id: rolloutId(kind, family),
+    title,
+    why,
+    tags: ['rollout', kind.workload, 'terminating', 'slow'],
+    families: family,
+    needs,
+    notFor: undefined,
+    run: (environment, record, signal) => runRolloutCase({ kind, family, dataplane }, { environment, record }, signal),
+  };
+}
+
+/** One kind of rolling update. */
+export interface RolloutKind {
+  readonly workload: 'deployment' | 'daemonset';
+  readonly policy: 'Cluster' | 'Local';
+  readonly title: string;
+  readonly why: string;
+  readonly strategy: Pick<AppOptions, 'maxSurge' | 'maxUnavailable'>;
+}
+
+/**
+ * The kinds that are rolled. Each has a moment at which only the old pod can answer and it is already terminating, but for the
+ * DaemonSet that surges, which must not need it.
+ */
+export const rolloutKinds: readonly RolloutKind[] = [
+  {
+    workload: 'deployment',
+    policy: 'Local',
+    title:
+      'a Deployment moves its only pod to another node, behind a load balancer that follows health checks: no request is lost',
+    why: 'KEP-1669: with externalTrafficPolicy Local a node without ready endpoints forwards to those that serve while they terminate, until the load balancer has left it',
+    strategy: { maxSurge: 1, maxUnavailable: 0 },
+  },
+  {
+    workload: 'deployment',
+    policy: 'Cluster',
+    title: 'a Deployment without surge replaces its only pod: no request is lost while only the terminating one serves',
+    why: 'KEP-1669: where no endpoint of the cluster is ready, those that serve while they terminate are used',
+    strategy: { maxSurge: 0, maxUnavailable: 1 },
+  },
+  {
+    workload: 'daemonset',
+    policy: 'Local',
+    title:
+      'a DaemonSet without surge replaces its pods node by node, behind a load balancer that follows health checks: no request is lost',
+    why: 'KEP-1669: with externalTrafficPolicy Local a node without ready endpoints forwards to those that serve while they terminate, until the load balancer has left it',
+    strategy: { maxSurge: 0, maxUnavailable: 1 },
+  },
+  {
+    workload: 'daemonset',
+    policy: 'Cluster',
+    title: 'a DaemonSet with surge replaces its pods, each when its successor is ready: no request is lost',
+    why: 'KEP-1591: maxSurge of a DaemonSet starts the new pod of a node before the old one goes, so a ready endpoint is always there',
+    strategy: { maxSurge: 1, maxUnavailable: 0 },
+  },
+];
+
+/** `rollout/deployment/Local/ipv4`. */
+export function rolloutId({ workload, policy }: RolloutKind, family: IpFamily): string {
+  return `rollout/${workload}/${policy}/${family.toLowerCase()}`;
+}
 
 /** Settings of most clusters: only defaults, which the oldest proxy knows too. */
-const agent: ScenarioAgent = {
-  detectLocal: { kind: 'clusterCIDR' },
-  masqueradeAll: false,
-  terminatingFallback: 'on',
-  nodePortAddresses: 'default',
-  localhostNodePorts: true,
-  routerIpMode: false,
-};
+const agent: ScenarioAgent = { ...plainAgent, nodePortAddresses: 'default' };
 
 /** A proxy that has not answered by then is taken to never answer. */
 const settleTimeout = millis(20_000);

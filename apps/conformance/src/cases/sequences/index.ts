@@ -1,23 +1,13 @@
 import { type Clock, systemClock } from '@switchyard/core';
 import type { CatalogueOptions, SequenceCase } from '../../model/case.ts';
 import { affinityTimeouts } from './affinity-timeouts.ts';
-import { agentDown } from './agent-down.ts';
-import { dualStack } from './dual-stack.ts';
-import { endpointChurn } from './endpoint-churn.ts';
-import { healthNodePorts } from './health-node-ports.ts';
-import { holdOpen } from './hold-open.ts';
-import { manyChangesThenStop } from './many-changes-then-stop.ts';
-import { nodePortAddressChange } from './node-port-address-change.ts';
-import { etpToggleUnderLoad, itpToggleUnderLoad } from './policy-toggles.ts';
-import { restartUnderLoad } from './restart-under-load.ts';
-import { serviceTypeTourUnderLoad } from './service-type-tour-under-load.ts';
-import { sourceRangeEdits } from './source-range-edits.ts';
-import { staleAfterRestart } from './stale-after-restart.ts';
-import { casesOf, type Sequence } from './support/sequence.ts';
-import { terminatingOneByOne, terminatingTogether } from './terminating-transitions.ts';
-import { udpBeforeService } from './udp-before-service.ts';
-import { udpConnectedSocket, udpUnconnectedSocket } from './udp-connected-socket.ts';
-import { udpEndpointReplacement } from './udp-endpoint-replacement.ts';
+import { dualStack, endpointChurn, etpToggleUnderLoad, itpToggleUnderLoad } from './changes-under-load.ts';
+import { serviceTypeTourUnderLoad } from './changes-under-load.ts';
+import { holdOpen, sourceRangeEdits, terminatingTransitions } from './connections.ts';
+import { healthNodePorts, nodePortAddressChange } from './node-changes.ts';
+import { agentDown, manyChangesThenStop, restartUnderLoad, staleAfterRestart } from './restarts.ts';
+import { casesOf, type Sequence } from './support/sequence-context.ts';
+import { udpBeforeService, udpConnectedSocket, udpEndpointReplacement, udpUnconnectedSocket } from './udp-clients.ts';
 
 /** All sequences, in the order in which they are listed. */
 export const sequences: readonly Sequence[] = [
@@ -29,8 +19,7 @@ export const sequences: readonly Sequence[] = [
   udpBeforeService,
   udpConnectedSocket,
   udpUnconnectedSocket,
-  terminatingOneByOne,
-  terminatingTogether,
+  ...terminatingTransitions,
   holdOpen,
   sourceRangeEdits,
   etpToggleUnderLoad,

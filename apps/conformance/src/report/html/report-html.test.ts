@@ -3,11 +3,10 @@ import { describe, expect, test } from 'vitest';
 import type { CaseResult, ReportFile } from '../../model/report-file.ts';
 import { bigReport } from '../../testing/big-report.ts';
 import { aCase, aCheck, aFailedCheck, anError, aReport, aRollout, aRun, aSkip } from '../../testing/report-builders.ts';
-import type { PageData } from '../page-data.ts';
+import type { PageData } from '../matrix.ts';
 import { pageScript } from '../page-script.generated.ts';
-import { diffHtml } from '../diff-html.ts';
-import { pickSide } from '../diff-side.ts';
-import { diffRuns } from '../diff.ts';
+import { diffHtml } from '../diff-text.ts';
+import { pickSide, diffRuns } from '../diff.ts';
 import { reportHtml } from './report-html.ts';
 
 const everything = aReport(
@@ -89,7 +88,8 @@ describe('the page of a report', () => {
 
   test('skips by reason, rolling updates drawn', () => {
     expect(page).toContain('<td class="number">1</td><td>the environment has no SCTP');
-    expect(page).toContain('aria-label="Timeline: Deployment behind externalTrafficPolicy: Local"');
+    expect(page).toContain('<strong>Deployment behind externalTrafficPolicy: Local</strong>');
+    expect(page).toContain('No picture: the report file has none');
   });
 
   test('the flake column is there with several rounds only', () => {

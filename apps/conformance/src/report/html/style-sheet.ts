@@ -86,7 +86,6 @@ table.plain td.number { text-align: right; width: 70px; } table.kinds { width: a
 const pictures = `
 figure { margin: 3px 0; } figcaption { display: inline; } .ok { color: var(--pass-ink); } .fail { color: var(--bad-ink); }
 .picture { margin: 6px 0 14px; background: var(--panel); border: 1px solid var(--line); border-radius: 8px; padding: 10px; overflow-x: auto; } .picture svg { display: block; width: 100%; min-width: 900px; height: auto; }
-.rollout-timeline .request.a0 { fill: var(--good); } .rollout-timeline .request.a1 { fill: var(--new); } .rollout-timeline .request.a2 { fill: var(--warn); } .rollout-timeline .request.a3 { fill: var(--muted); }
 details.rollout > summary { cursor: pointer; }
 `;
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { aCase, aCheck, aFailedCheck, aReport, aRun, aSkip } from '../../testing/report-builders.ts';
-import { pageData } from '../page-data.ts';
+import { pageData } from '../matrix.ts';
 import { detailHtml } from './detail.ts';
 
 const id = 'scenario/etp-local/ipv4';

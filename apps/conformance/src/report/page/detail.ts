@@ -1,5 +1,5 @@
 import { escapeMarkup } from '../markup.ts';
-import type { PageCase, PageCell, PageCheck, PageData } from '../page-data.ts';
+import type { PageCase, PageCell, PageCheck, PageData } from '../matrix.ts';
 
 /**
  * Details of a case when its cell is chosen: all columns side by side. The `.slot` is for the failure that is already on the page.

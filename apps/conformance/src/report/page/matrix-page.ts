@@ -1,4 +1,4 @@
-import type { PageData } from '../page-data.ts';
+import type { PageData } from '../matrix.ts';
 import { detailHtml } from './detail.ts';
 import type { PageDocument, PageElement, PageEvent, PageWindow } from './dom.ts';
 import { formatHash, isBad, isFiltered, isShown, type PageState, parseHash, type RowFacts } from './page-state.ts';

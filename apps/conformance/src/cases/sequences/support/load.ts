@@ -1,14 +1,15 @@
 import { HostError, millis } from '@switchyard/core';
-import type { LoadResult, LoadRun } from '@switchyard/lab';
+import type { LoadResult, LoadRun, ProbeConnection } from '@switchyard/lab';
 import { flowText } from '@switchyard/scenarios';
+import { seenText } from '../../../engine/probe-flow.ts';
 import { type Call, callName } from './object-factory.ts';
 import type { SequenceContext } from './sequence-context.ts';
 
 /** The only accepted result of a load. */
-export const nothingLost = 'no request lost';
+const nothingLost = 'no request lost';
 
 /** A load during an event. */
-export interface LoadSpec {
+interface LoadSpec {
   /** Beginning of the check ids, one for each call. */
   readonly id: string;
   /** Event during the load, in words: `while the proxy is restarted`. */
@@ -47,7 +48,7 @@ export async function underLoad<T>(
   await context.sleep(afterwards);
   const all = await Promise.all(loads.map(({ run }) => run.stop()));
   for (const [index, { call }] of loads.entries()) {
-    const what = `${rate} requests/s, ${flowText(context.flowAt(call, { kind: 'pass' }).flow)}, ${during}`;
+    const what = `${rate} requests/s, ${flowText(context.flowAt(call).flow)}, ${during}`;
     const { observed, because } = lossText(all[index] ?? []);
     context.record.check({ id: `${id}/${callName(call)}`, what, expected: nothingLost, observed, because });
   }
@@ -87,4 +88,44 @@ function lossText(results: readonly LoadResult[]): { readonly observed: string; 
       `from ${Math.min(...times).toFixed(2)} s to ${Math.max(...times).toFixed(2)} s after the first request`,
     ],
   };
+}
+
+/** Expected result for an established connection. */
+const goesOn = 'the connection goes on';
+
+/** An open TCP connection by a Service. */
+export interface Held {
+  /** Name in check ids: `pod by clusterIP`. */
+  readonly name: string;
+  readonly what: string;
+  readonly connection: ProbeConnection | undefined;
+}
+
+/** Opens a connection and records as a check whether an endpoint answered. */
+export async function hold(context: SequenceContext, call: Call, name: string = callName(call)): Promise<Held> {
+  const { flow } = context.flowAt(call);
+  const { seen, connection } = await (await context.connectorFor(call)).hold();
+  const what = `a connection kept open, ${flowText(flow)}`;
+  const isOpen = seen.kind === 'endpoint' && connection !== undefined;
+  const observed = isOpen ? 'open' : seenText(seen);
+  context.record.check({ id: `${name}/opened`, what, expected: 'open', observed, because: [seenText(seen)] });
+  return { name, what, connection };
+}
+
+/** Sends a line over each connection, side by side, and records for each whether it came back. */
+export async function exchange(context: SequenceContext, moment: string, all: readonly Held[]): Promise<void> {
+  const texts = await Promise.all(
+    all.map(async ({ connection }) => (await connection?.exchange(moment))?.status ?? 'never opened'),
+  );
+  for (const [index, held] of all.entries()) {
+    const status = texts[index];
+    const observed = status === 'echoed' ? goesOn : (status ?? '');
+    const id = `${held.name}/${moment}`;
+    context.record.check({ id, what: `${held.what}: ${moment}`, expected: goesOn, observed, because: [] });
+  }
+}
+
+/** Closes connections and ignores those that could not be opened. */
+export async function release(all: readonly Held[]): Promise<void> {
+  await Promise.all(all.map(({ connection }) => connection?.close()));
 }

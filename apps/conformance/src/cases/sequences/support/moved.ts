@@ -1,9 +1,8 @@
-import { millis } from '@switchyard/core';
+import { InvariantError, millis } from '@switchyard/core';
 import { flowText } from '@switchyard/scenarios';
-import type { FlowConnector, Seen } from '../../../model/test-environment.ts';
-import type { PodName } from '../../sequence-pods.ts';
-import type { Call } from './object-factory.ts';
 import { answerAtPace, countText, limitedText, mostPaced, seenText } from '../../../engine/probe-flow.ts';
+import type { AskingSocket, FlowConnector, Seen } from '../../../model/test-environment.ts';
+import type { Call, PodName } from './object-factory.ts';
 import type { SequenceContext } from './sequence-context.ts';
 
 /** A client that keeps its port, and the endpoint that it must reach. */
@@ -36,7 +35,7 @@ export async function seeMoved(context: SequenceContext, ...moves: readonly Move
   const answers = await Promise.all(moves.map((move) => untilMoved(context, move)));
   for (const [index, { id, call, to }] of moves.entries()) {
     const seen = answers[index] ?? [];
-    const what = `${flowText(context.flowAt(call, { kind: 'pass' }).flow)}, of a client that keeps its port`;
+    const what = `${flowText(context.flowAt(call).flow)}, of a client that keeps its port`;
     if (seen.length === 0) {
       context.record.inconclusive({ id, what, because: limitedText(mostPaced) });
       continue;
@@ -86,4 +85,39 @@ function wantedOf(context: SequenceContext, to: Move['to']): string {
 
 function whoText(seen: Seen): string {
   return seen.kind === 'endpoint' ? seen.address : seenText(seen);
+}
+
+/** A client with one UDP socket, which it replaces by one with the same port if the kernel destroyed it, as resolvers do. */
+interface UdpClient extends Pick<FlowConnector, 'attempts'> {
+  close(): Promise<void>;
+}
+
+/** Kind of a client's socket: connected, or naming the Service with each datagram. */
+export type UdpSocketKind = 'connected' | 'unconnected';
+
+/** Opens the socket of a client by a call that names a source port. */
+export async function openUdpClient(context: SequenceContext, call: Call, kind: UdpSocketKind): Promise<UdpClient> {
+  const connector = await context.connectorFor(call);
+  const open = async (): Promise<AskingSocket> => {
+    const opened = connector[kind]?.();
+    if (opened !== undefined) return opened;
+    throw new InvariantError('the environment says that it can hold sockets, and has no way to');
+  };
+  let socket = await open();
+  const ask = async (): Promise<Seen> => {
+    const seen = await socket.ask();
+    if (seen.kind === 'other') {
+      await socket.close();
+      socket = await open();
+    }
+    return seen;
+  };
+  return {
+    attempts: async (count) => {
+      const all: Seen[] = [];
+      for (let left = count; left > 0; left--) all.push(await ask());
+      return all;
+    },
+    close: () => socket.close(),
+  };
 }

@@ -2,44 +2,46 @@ import {
   InvariantError,
   type IpAddress,
   type IpFamily,
-  type Port,
   parseIp,
   parsePort,
   type Protocol,
   type SourceClass,
 } from '@switchyard/core';
-import {
-  type DataplaneName,
-  dataplaneNamed,
-  type Expectation,
-  ipv6TwinOf,
-  otherFamilyOf,
-  type Scenario,
-  type ScenarioAgent,
-  type ScenarioEndpoint,
-  type ScenarioFlow,
-  type ScenarioService,
-} from '@switchyard/scenarios';
-import { type PodName, sequencePods } from '../../sequence-pods.ts';
+import type { DataplaneName, Expectation, Scenario, ScenarioAgent, ScenarioEndpoint } from '@switchyard/scenarios';
+import type { ScenarioFlow, ScenarioService } from '@switchyard/scenarios';
+import { dataplaneNamed, endpointAt, inFamily, otherFamilyOf, plainService, usualSetting } from '@switchyard/scenarios';
+
+/** Pods that stand for endpoints in cases written as programs: two on the node under test, two on the other one. */
+export type PodName = 'near' | 'near2' | 'far' | 'far2';
+
+/** Their IPv4 addresses in the plan of scenarios; the IPv6 ones show the same digits. */
+export const sequencePods: Readonly<Record<PodName, IpAddress>> = {
+  near: parseIp('10.244.1.5'),
+  near2: parseIp('10.244.1.6'),
+  far: parseIp('10.244.2.5'),
+  far2: parseIp('10.244.2.6'),
+};
 
 /** Conditions of an endpoint, in the order in which a pod has them. */
 export type Condition = 'ready' | 'serving-terminating' | 'terminating';
+
+/** The same in the words of the matrix. */
+const wordsOfMatrix = { ready: 'ready', 'serving-terminating': 'terminating', terminating: 'stopped' } as const;
 
 /** Frontend that a flow uses. `secondNodePort`: the NodePort at an address that the Node object does not name. */
 export type Frontend = 'clusterIP' | 'nodePort' | 'secondNodePort' | 'loadBalancerIP';
 
 /** A Service of a sequence. Absent fields have the API's defaults. */
-export interface ServiceOptions {
+export interface ServiceOptions extends Partial<
+  Pick<ScenarioService, 'externalTrafficPolicy' | 'internalTrafficPolicy' | 'sessionAffinityTimeoutSeconds'>
+> {
   /** Default 1. Each has a name, a cluster IP, a load-balancer IP and NodePorts of its own. Up to 200. */
   readonly number?: number;
   readonly type?: 'ClusterIP' | 'NodePort' | 'LoadBalancer';
   readonly protocol?: Protocol;
-  readonly externalTrafficPolicy?: 'Cluster' | 'Local';
-  readonly internalTrafficPolicy?: 'Cluster' | 'Local';
-  /** IPv4 CIDRs of the plan. */
+  /** IPv4 CIDRs of the plan, each of a single address. */
   readonly loadBalancerSourceRanges?: readonly string[];
   readonly hasHealthCheck?: boolean;
-  readonly sessionAffinityTimeoutSeconds?: number;
 }
 
 /** A flow in short: Service, frontend and source. */
@@ -63,31 +65,14 @@ export function outsideToNodePort(service: ScenarioService): Call {
   return { service, by: 'nodePort', from: 'outside' };
 }
 
+/** Packets from outside the cluster to the load-balancer IP. */
+export function outsideToLoadBalancer(service: ScenarioService): Call {
+  return { service, by: 'loadBalancerIP', from: 'outside' };
+}
+
 /** A call in a check's id: `pod by clusterIP`. */
 export function callName({ from, by, inOtherFamily }: Call): string {
   return `${from} by ${by}${inOtherFamily === true ? ', other family' : ''}`;
-}
-
-/** Default agent settings of scenarios. */
-export const plainAgent: ScenarioAgent = {
-  detectLocal: { kind: 'clusterCIDR' },
-  masqueradeAll: false,
-  terminatingFallback: 'on',
-  nodePortAddresses: [],
-  localhostNodePorts: true,
-  routerIpMode: false,
-};
-
-/** An address of the plan of scenarios, in this family. */
-export function addressIn(ipFamily: IpFamily, ipv4: string): IpAddress {
-  const twin = ipv6TwinOf(ipv4);
-  if (twin === undefined) throw new InvariantError(`${ipv4} is not an address of the plan of scenarios`);
-  return ipFamily === 'IPv4' ? parseIp(ipv4) : twin;
-}
-
-/** `near` pods are on node1, the node under test. */
-function nodeOf(pod: PodName): string {
-  return pod.startsWith('near') ? 'node1' : 'node2';
 }
 
 /** Makes the objects and expectations of a sequence, with the addresses of one family. */
@@ -108,7 +93,7 @@ export class ObjectFactory {
   }
 
   address(ipv4: string): IpAddress {
-    return addressIn(this.ipFamily, ipv4);
+    return inFamily(ipv4, this.ipFamily);
   }
 
   pod(name: PodName): IpAddress {
@@ -116,81 +101,79 @@ export class ObjectFactory {
   }
 
   service(options: ServiceOptions = {}): ScenarioService {
-    const { number = 1, type = 'ClusterIP', protocol = 'TCP' } = options;
-    const clusterIP = `10.96.0.${9 + number}`;
-    const isExternal = type !== 'ClusterIP';
+    const {
+      number = 1,
+      type = 'ClusterIP',
+      protocol = 'TCP',
+      loadBalancerSourceRanges,
+      hasHealthCheck,
+      ...rest
+    } = options;
+    const families = this.#isDualStack ? [this, this.other] : [this];
+    const [clusterIP, otherClusterIP] = families.map((one) => one.address(`10.96.0.${9 + number}`));
+    const loadBalancerIPs = families.map((one) => ({ ip: one.address(loadBalancerIp(number)), ipMode: undefined }));
+    const nodePort = type === 'ClusterIP' ? undefined : parsePort(30_079 + number);
     return {
+      ...plainService,
+      ...rest,
       name: `shop/cart-${number}`,
       type,
-      clusterIP: this.address(clusterIP),
-      otherClusterIP: this.#isDualStack ? this.other.address(clusterIP) : undefined,
-      ports: [
-        { name: 'main', port: parsePort(80), protocol, nodePort: isExternal ? parsePort(30_079 + number) : undefined },
-      ],
-      externalTrafficPolicy: options.externalTrafficPolicy ?? 'Cluster',
-      internalTrafficPolicy: options.internalTrafficPolicy ?? 'Cluster',
-      externalIPs: [],
-      loadBalancerIPs: type === 'LoadBalancer' ? this.#loadBalancerIps(number) : [],
-      loadBalancerSourceRanges: (options.loadBalancerSourceRanges ?? []).map((cidr) => this.#cidr(cidr)),
-      healthCheckNodePort: options.hasHealthCheck === true ? parsePort(32_079 + number) : undefined,
-      sessionAffinityTimeoutSeconds: options.sessionAffinityTimeoutSeconds,
-      labels: {},
+      clusterIP: clusterIP ?? 'None',
+      otherClusterIP,
+      ports: [{ name: 'main', port: parsePort(80), protocol, nodePort }],
+      loadBalancerIPs: type === 'LoadBalancer' ? loadBalancerIPs : [],
+      loadBalancerSourceRanges: (loadBalancerSourceRanges ?? []).map((cidr) => this.#cidr(cidr)),
+      healthCheckNodePort: hasHealthCheck === true ? parsePort(32_079 + number) : undefined,
     };
   }
 
   endpoint(service: ScenarioService, pod: PodName, condition: Condition = 'ready'): ScenarioEndpoint {
-    return {
-      service: service.name,
-      ip: this.pod(pod),
-      node: nodeOf(pod),
-      port: parsePort(8080),
-      ready: condition === 'ready',
-      serving: condition !== 'terminating',
-      terminating: condition !== 'ready',
-      zoneHints: [],
-      nodeHints: [],
-      slice: '1',
-    };
+    const node = pod.startsWith('near') ? 'node1' : 'node2';
+    return endpointAt(this.pod(pod), { service: service.name, node, is: wordsOfMatrix[condition] });
   }
 
   endpoints(service: ScenarioService, ...pods: readonly PodName[]): readonly ScenarioEndpoint[] {
     return pods.map((pod) => this.endpoint(service, pod));
   }
 
-  /** Expectation that exactly these pods answer. */
-  forward(pods: readonly PodName[], how: 'direct' | 'masqueraded' | 'masqueraded by packets' = 'direct'): Expectation {
-    const isByPackets = dataplaneNamed(this.dataplane).translation === 'packets';
-    const masquerade = how === 'masqueraded by packets' ? isByPackets : how === 'masqueraded';
-    const to = pods.map((pod) => ({ address: this.pod(pod), port: undefined }));
-    return { kind: 'forward', to, masquerade, isHairpinMasqueraded: isByPackets };
+  /** Expectation that exactly these pods answer, and see the client's address. */
+  direct(...pods: readonly PodName[]): Expectation {
+    return this.#forward(pods, false);
   }
 
+  /** Expectation that exactly these pods answer, and see the node's address. */
+  masqueraded(...pods: readonly PodName[]): Expectation {
+    return this.#forward(pods, true);
+  }
+
+  #forward(pods: readonly PodName[], masquerade: boolean): Expectation {
+    const to = pods.map((pod) => ({ address: this.pod(pod), port: undefined }));
+    const isHairpinMasqueraded = dataplaneNamed(this.dataplane).translation === 'packets';
+    return { kind: 'forward', to, masquerade, isHairpinMasqueraded };
+  }
+
+  /** A Service without a NodePort must not answer where its number would be. */
   flow({ service, by, from, sourcePort }: Call, expect: Expectation): ScenarioFlow {
     const [port] = service.ports;
     if (port === undefined) throw new InvariantError(`${service.name} has no port`);
+    const number = Number(service.name.slice(service.name.lastIndexOf('-') + 1));
+    const addresses: Readonly<Record<Frontend, string>> = {
+      clusterIP: `10.96.0.${9 + number}`,
+      nodePort: '172.18.0.11',
+      secondNodePort: '172.18.0.200',
+      loadBalancerIP: loadBalancerIp(number),
+    };
     return {
       from,
       fromEndpoint: undefined,
       isFromItself: false,
       sourcePort: sourcePort === undefined ? undefined : parsePort(sourcePort),
-      to: this.#target(service, by),
-      port: by === 'clusterIP' || by === 'loadBalancerIP' ? port.port : nodePortOf(service),
+      to: this.address(addresses[by]),
+      port: by === 'clusterIP' || by === 'loadBalancerIP' ? port.port : parsePort(30_079 + number),
       protocol: port.protocol,
       expect,
       kept: undefined,
     };
-  }
-
-  #target(service: ScenarioService, by: Frontend): IpAddress {
-    if (by === 'nodePort') return this.address('172.18.0.11');
-    if (by === 'secondNodePort') return this.address('172.18.0.200');
-    if (by === 'loadBalancerIP') return this.address(loadBalancerIp(numberOf(service)));
-    return this.address(`10.96.0.${9 + numberOf(service)}`);
-  }
-
-  #loadBalancerIps(number: number): ScenarioService['loadBalancerIPs'] {
-    const own = { ip: this.address(loadBalancerIp(number)), ipMode: undefined };
-    return this.#isDualStack ? [own, { ip: this.other.address(loadBalancerIp(number)), ipMode: undefined }] : [own];
   }
 
   #cidr(ipv4: string): string {
@@ -206,30 +189,10 @@ export function momentScenario(
   about: { readonly id: string; readonly title: string; readonly why: string; readonly isDualStack: boolean },
   agent: ScenarioAgent,
 ): Scenario {
-  return {
-    id: about.id,
-    name: about.title,
-    why: about.why,
-    ipFamily: objects.ipFamily,
-    isDualStack: about.isDualStack,
-    dataplane: dataplaneNamed(objects.dataplane),
-    runs: { kinds: ['table', 'packets'], because: undefined },
-    agent,
-    zone: 'zone-a',
-    services: [],
-    endpoints: [],
-    objects: [],
-    steps: [],
-  };
-}
-
-function numberOf({ name }: ScenarioService): number {
-  return Number(name.slice(name.lastIndexOf('-') + 1));
-}
-
-/** NodePort of a Service. A Service without one must not answer there. */
-function nodePortOf(service: ScenarioService): Port {
-  return parsePort(30_079 + numberOf(service));
+  const { id, title: name, why, isDualStack } = about;
+  const { ipFamily, dataplane } = objects;
+  const setting = { ipFamily, isDualStack, dataplane: dataplaneNamed(dataplane), agent };
+  return { ...usualSetting, id, name, why, ...setting, services: [], endpoints: [], steps: [] };
 }
 
 function loadBalancerIp(number: number): string {

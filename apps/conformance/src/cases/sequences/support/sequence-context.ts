@@ -1,39 +1,68 @@
-import { type Clock, InvariantError, type IpFamily, type Millis, millis } from '@switchyard/core';
-import {
-  type DataplaneName,
-  emptyState,
-  type Expectation,
-  expectationText,
-  flowText,
-  healthStepText,
-  healthText,
-  type Scenario,
-  type ScenarioAgent,
-  type ScenarioEndpoint,
-  type ScenarioHealthCheck,
-  type ScenarioService,
-} from '@switchyard/scenarios';
+import { type Clock, compareIps, InvariantError, type IpFamily, ipFamilies, millis } from '@switchyard/core';
+import type { Expectation, Scenario, ScenarioAgent, ScenarioEndpoint, ScenarioFlow } from '@switchyard/scenarios';
+import { type DataplaneName, emptyState, plainAgent, type ScenarioHealthCheck } from '@switchyard/scenarios';
+import { expectationText, flowText, healthStepText, healthText, observationText } from '@switchyard/scenarios';
+import type { ScenarioService } from '@switchyard/scenarios';
 import { ErrorPace } from '../../../engine/error-pace.ts';
-import type { ErrorLimits } from '../../../engine/probe-flow.ts';
-import type { TestEnvironment, FlowConnector, ProxyControl } from '../../../model/test-environment.ts';
-import type { CaseRecorder, FlowAt } from '../../../model/recorder.ts';
-import { type Call, ObjectFactory, momentScenario, plainAgent } from './object-factory.ts';
-import { lookAt } from './look.ts';
+import { countText, type ErrorLimits, probeFlow, seenText } from '../../../engine/probe-flow.ts';
+import { healthOnceRight } from '../../../engine/run-scenario.ts';
+import type { Ability, CatalogueOptions, SequenceCase } from '../../../model/case.ts';
+import type { CaseRecorder, FlowAt, FlowConnector } from '../../../model/test-environment.ts';
+import type { ProxyControl, Seen, TestEnvironment } from '../../../model/test-environment.ts';
+import { type Call, ObjectFactory, momentScenario, type PodName, type ServiceOptions } from './object-factory.ts';
 
-/** Description of a sequence, used for its case and for the scenarios that it gives to the environment. */
-export interface About {
-  readonly id: string;
+/** Definition of a sequence, for all families and dataplanes. */
+export interface Sequence {
+  /** Middle part of the case's id. */
+  readonly name: string;
   readonly title: string;
   readonly why: string;
-  /** Family of the first addresses of a Service. */
-  readonly ipFamily: IpFamily;
-  readonly isDualStack: boolean;
-  readonly dataplane: DataplaneName;
+  /** Tags after `sequence`. */
+  readonly tags: readonly string[];
+  readonly needs: readonly Ability[];
+  /** `each`: once per family. `dual`: once, in a cluster with both. Default `each`. */
+  readonly families?: 'each' | 'dual';
+  run(context: SequenceContext): Promise<void>;
+}
+
+/** Returns the cases of a sequence: one per family, or one for both. */
+export function casesOf(
+  sequence: Sequence,
+  { dataplane }: Pick<CatalogueOptions, 'dataplane'>,
+  clock: Clock,
+): readonly SequenceCase[] {
+  const { name, title, why, tags, needs } = sequence;
+  const isDualStack = sequence.families === 'dual';
+  const one = (ipFamily: IpFamily): SequenceCase => {
+    const id = `sequence/${name}/${isDualStack ? 'dual' : ipFamily.toLowerCase()}`;
+    const about = { id, title, why, ipFamily, isDualStack, dataplane };
+    return {
+      kind: 'sequence',
+      id,
+      title,
+      why,
+      tags: ['sequence', ...tags],
+      families: isDualStack ? 'dual' : ipFamily,
+      needs,
+      notFor: undefined,
+      run: (environment, record, signal) =>
+        sequence.run(new SequenceContext({ about, environment, record, clock, signal })),
+    };
+  };
+  return isDualStack ? [one('IPv4')] : ipFamilies.map(one);
 }
 
 /** Inputs of a run of a sequence. */
-export interface SequenceContextOptions {
-  readonly about: About;
+interface SequenceRun {
+  readonly about: {
+    readonly id: string;
+    readonly title: string;
+    readonly why: string;
+    /** Family of the first addresses of a Service. */
+    readonly ipFamily: IpFamily;
+    readonly isDualStack: boolean;
+    readonly dataplane: DataplaneName;
+  };
   readonly environment: TestEnvironment;
   readonly record: CaseRecorder;
   readonly clock: Clock;
@@ -41,7 +70,7 @@ export interface SequenceContextOptions {
 }
 
 /** Change of the cluster's content. Absent fields stay as they are. */
-export interface Change {
+interface Change {
   /** Services to put; others stay. */
   readonly services?: readonly ScenarioService[];
   /** Services to remove, with their endpoints. */
@@ -52,32 +81,22 @@ export interface Change {
   readonly nodeAddress?: string;
 }
 
-/** Expected result of a call. `id` names the check. */
-export interface ExpectedFlow {
-  readonly id: string;
-  readonly call: Call;
-  readonly expect: Expectation;
-}
-
-const healthPatience = millis(1500);
-const healthInterval = millis(20);
-
 /** A running sequence: the content of the cluster, and helpers that change it and record checks. */
 export class SequenceContext {
   readonly objects: ObjectFactory;
-  readonly environment: TestEnvironment;
   readonly record: CaseRecorder;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  readonly #about: About;
+  readonly #environment: TestEnvironment;
+  readonly #about: SequenceRun['about'];
   readonly #pace: ErrorPace;
   #agent = plainAgent;
   #state = emptyState;
 
-  constructor({ about, environment, record, clock, signal }: SequenceContextOptions) {
+  constructor({ about, environment, record, clock, signal }: SequenceRun) {
     this.#about = about;
     this.#pace = new ErrorPace(environment, signal, clock);
-    this.environment = environment;
+    this.#environment = environment;
     this.record = record;
     this.clock = clock;
     this.signal = signal;
@@ -86,29 +105,34 @@ export class SequenceContext {
 
   /** Control of the proxy, for cases with the need `controlProxy`. */
   get proxy(): ProxyControl {
-    const { proxy } = this.environment;
-    if (proxy === undefined) {
-      throw new InvariantError(`${this.#about.id} controls the proxy and does not say that it needs to`);
-    }
-    return proxy;
+    const { proxy } = this.#environment;
+    if (proxy !== undefined) return proxy;
+    throw new InvariantError(`${this.#about.id} controls the proxy and does not say that it needs to`);
   }
 
   /** Empties the cluster, and puts the first state. */
   async begin(change: Change, agent: ScenarioAgent = plainAgent): Promise<void> {
     this.#agent = agent;
     this.#state = emptyState;
-    await this.environment.reset(agent, this.signal);
+    await this.#environment.reset(agent, this.signal);
     await this.put(change);
   }
 
+  /** Begins with one Service that has these endpoints. */
+  async serve(options: ServiceOptions, ...pods: readonly PodName[]): Promise<ScenarioService> {
+    const service = this.objects.service(options);
+    await this.begin({ services: [service], endpoints: this.objects.endpoints(service, ...pods) });
+    return service;
+  }
+
   /** Changes the cluster, and waits until the proxy has it. */
-  async put(change: Change): Promise<void> {
-    await this.#deliver(change, true);
+  put(change: Change): Promise<void> {
+    return this.#deliver(change, true);
   }
 
   /** Changes the cluster without waiting for the proxy. */
-  async write(change: Change): Promise<void> {
-    await this.#deliver(change, false);
+  write(change: Change): Promise<void> {
+    return this.#deliver(change, false);
   }
 
   async sleep(duration: number): Promise<void> {
@@ -116,71 +140,62 @@ export class SequenceContext {
   }
 
   /** Starts the proxy and waits until it has what the cluster holds. */
-  async startProxy(): Promise<Millis> {
-    const at = await this.proxy.start();
+  async startProxy(): Promise<void> {
+    await this.proxy.start();
     await this.proxy.settled(this.signal);
-    return at;
   }
 
-  /** Probes these flows side by side and records a check for each. */
-  async see(...expected: readonly ExpectedFlow[]): Promise<void> {
+  /** Probes flows side by side and records a check for each: its id, the call and what must happen. */
+  async see(...expected: readonly (readonly [id: string, call: Call, expect: Expectation])[]): Promise<void> {
     const seen = await Promise.all(
-      expected.map(async ({ call, expect }) => {
+      expected.map(async ([id, call, expect]) => {
         const at = this.flowAt(call, expect);
-        return { at, look: await lookAt(at.flow, await this.connectorFor(call), this.#pace.limitsFor(at.flow)) };
+        return { id, at, look: await lookAt(at.flow, await this.connectorFor(call), this.#pace.limitsFor(at.flow)) };
       }),
     );
-    for (const [index, { at, look }] of seen.entries()) {
-      const one = expected[index];
-      if (one === undefined) continue;
-      const about = { id: one.id, what: flowText(at.flow) };
+    for (const { id, at, look } of seen) {
+      const about = { id, what: flowText(at.flow) };
       if ('inconclusive' in look) this.record.inconclusive({ ...about, because: look.inconclusive });
-      else this.record.check({ ...about, expected: expectationText(one.expect), ...look }, at);
+      else this.record.check({ ...about, expected: expectationText(at.flow.expect), ...look }, at);
     }
   }
 
   /** Checks the answer of a health check. A wrong answer only counts when it persists: the server is updated after the kernel. */
-  async seeHealth(
-    id: string,
-    service: ScenarioService,
-    answer: Pick<ScenarioHealthCheck, 'status' | 'localEndpoints'>,
-  ): Promise<void> {
-    const check: ScenarioHealthCheck = { service: service.name, ipFamily: this.objects.ipFamily, ...answer };
-    const expected = healthText(check);
-    const scenario = this.scenarioWith([service]);
-    const until = this.clock.monotonic() + healthPatience;
-    let observed = await this.environment.health(scenario, check, this.signal);
-    while (observed !== expected && this.clock.monotonic() < until) {
-      await this.clock.sleep(healthInterval, this.signal);
-      observed = await this.environment.health(scenario, check, this.signal);
-    }
-    this.record.check({ id, what: healthStepText(check), expected, observed, because: [] });
+  async seeHealth(id: string, service: ScenarioService, status: 200 | 503 | 'closed', local?: number): Promise<void> {
+    const check: ScenarioHealthCheck = {
+      service: service.name,
+      ipFamily: this.objects.ipFamily,
+      status,
+      localEndpoints: local,
+    };
+    const wait = { clock: this.clock, patience: healthPatience };
+    const observed = await healthOnceRight(
+      this.#environment,
+      { scenario: this.#scenario([service]), check },
+      wait,
+      this.signal,
+    );
+    this.record.check({ id, what: healthStepText(check), expected: healthText(check), observed, because: [] });
   }
 
   /** The node's limits on ICMP errors for the sender of a call. */
   limitsFor(call: Call): ErrorLimits {
-    return this.#pace.limitsFor(this.flowAt(call, { kind: 'pass' }).flow);
+    return this.#pace.limitsFor(this.flowAt(call).flow);
   }
 
   connectorFor(call: Call): Promise<FlowConnector> {
-    const { scenario, flow } = this.flowAt(call, { kind: 'pass' });
-    return this.environment.connectorFor(scenario, flow, this.signal);
+    const { scenario, flow } = this.flowAt(call);
+    return this.#environment.connectorFor(scenario, flow, this.signal);
   }
 
   /** A call as a flow of a scenario whose first state is the content of the cluster. */
-  flowAt(call: Call, expect: Expectation): FlowAt {
-    return {
-      scenario: this.scenario,
-      flow: (call.inOtherFamily === true ? this.objects.other : this.objects).flow(call, expect),
-    };
-  }
-
-  get scenario(): Scenario {
-    return this.scenarioWith([]);
+  flowAt(call: Call, expect: Expectation = { kind: 'pass' }): FlowAt {
+    const objects = call.inOtherFamily === true ? this.objects.other : this.objects;
+    return { scenario: this.#scenario(), flow: objects.flow(call, expect) };
   }
 
   /** The current scenario with these Services, even if the cluster has changed or removed them. */
-  scenarioWith(others: readonly ScenarioService[]): Scenario {
+  #scenario(others: readonly ScenarioService[] = []): Scenario {
     const services = new Map([...this.#state.services, ...others.map((one) => [one.name, one] as const)]);
     const { endpoints } = this.#state;
     return { ...momentScenario(this.objects, this.#about, this.#agent), services: [...services.values()], endpoints };
@@ -196,6 +211,45 @@ export class SequenceContext {
       endpoints: (endpoints ?? before.endpoints).filter(({ service }) => !gone.has(service)),
       nodeAddress: nodeAddress === undefined ? before.nodeAddress : this.objects.address(nodeAddress),
     };
-    await this.environment.put([{ scenario: this.scenario, state: this.#state }], { wait }, this.signal);
+    await this.#environment.put([{ scenario: this.#scenario(), state: this.#state }], { wait }, this.signal);
   }
+}
+
+const healthPatience = millis(1500);
+
+/** Result of some attempts, in words that are equal for equal outcomes. */
+interface Look {
+  readonly observed: string;
+  readonly because: readonly string[];
+}
+
+/** Makes attempts until it is clear whether exactly the expected thing happens, or returns why that cannot be decided. */
+async function lookAt(
+  flow: ScenarioFlow,
+  connector: Pick<FlowConnector, 'attempts'>,
+  limits: ErrorLimits,
+): Promise<Look | { readonly inconclusive: string }> {
+  const all: Seen[] = [];
+  const attempts = async (count: number): Promise<readonly Seen[]> => {
+    const more = await connector.attempts(count);
+    all.push(...more);
+    return more;
+  };
+  const seen = await probeFlow(flow.expect, attempts, limits);
+  if (seen.status === 'inconclusive') return { inconclusive: seen.because };
+  const observed = seen.status === 'observed' ? observationText(seen.observation, flow) : mixedText(all, flow);
+  return { observed, because: [countText(all)] };
+}
+
+/** Each answer once, endpoints first. */
+function mixedText(seen: readonly Seen[], flow: ScenarioFlow): string {
+  const endpoints = seen.filter((one) => one.kind === 'endpoint').toSorted((a, b) => compareIps(a.address, b.address));
+  const others = seen.filter((one) => one.kind !== 'endpoint').map((one) => seenText(one));
+  const isOneKind = new Set(endpoints.map(({ isMasqueraded }) => isMasqueraded)).size === 1;
+  const [first] = endpoints;
+  const texts =
+    first === undefined || !isOneKind
+      ? endpoints.map((one) => seenText(one))
+      : [observationText({ kind: 'forward', to: endpoints, masquerade: first.isMasqueraded }, flow)];
+  return [...new Set([...texts, ...others.toSorted()])].join(' and ');
 }
