@@ -17,7 +17,7 @@ import {
   startEchoServer,
   waitForAgents,
 } from '@switchyard/lab';
-import { textTable } from '../src/report/result-table.ts';
+import { textTable } from '../src/report/report-html.ts';
 import { percentile } from './percentile.ts';
 import { rssOf } from './process-figures.ts';
 

@@ -7,7 +7,7 @@ import { nftables } from './modes.ts';
 import { percentile } from './percentile.ts';
 import { createBenchLab } from './bench-lab.ts';
 import { verdictTable } from './targets.ts';
-import { textTable } from '../src/report/result-table.ts';
+import { textTable } from '../src/report/report-html.ts';
 
 const defaultSizes = [0, 1000, 5000, 10_000];
 

@@ -1,7 +1,7 @@
 // The agent's figures in iptables mode, measured as those of endpoint-change.ts are.
 //   iptables.ts [--nft 1000,5000] [--legacy 5000] [--changes 200] [--quick]
 import { parseArgs } from 'node:util';
-import { textTable } from '../src/report/result-table.ts';
+import { textTable } from '../src/report/report-html.ts';
 import { createFillers, endpointsPerService } from './big-cluster.ts';
 import { iptablesTable, type Variant } from './iptables-targets.ts';
 import { Measurement, type Rounds, type SizeFigures } from './measure.ts';

@@ -3,7 +3,7 @@
 //   --rounds N (5, of 4 apps each)  --time-scale N (1)  --drain SECONDS (5)  --profile NAME  --fast-drain  --lb process|docker  --ours-only
 import { parseArgs } from 'node:util';
 import { millis } from '@switchyard/core';
-import { textTable } from '../src/report/result-table.ts';
+import { textTable } from '../src/report/report-html.ts';
 import { measureProfiles } from './profile-table/measure-profiles.ts';
 import { type Profile, profiles as allProfiles } from '../src/profiles.ts';
 import { summarise } from '../src/summarise.ts';

@@ -8,7 +8,7 @@ import { Measurement, type StartAndAdoption } from './measure.ts';
 import { type Mode, nftables } from './modes.ts';
 import { percentile } from './percentile.ts';
 import { createBenchLab } from './bench-lab.ts';
-import { textTable } from '../src/report/result-table.ts';
+import { textTable } from '../src/report/report-html.ts';
 
 const { values } = parseArgs({
   options: {

@@ -1,6 +1,8 @@
-import { parseArgs } from 'node:util';
-import { ConfigError, millis } from '@switchyard/core';
+import { ConfigError, millis, messageOf } from '@switchyard/core';
 import { agentModes, defaultAgentMode } from '@switchyard/lab';
+import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { parseArgs } from 'node:util';
 import { healthCheckOf, type Profile, type ProfileChanges, profiles } from './profiles.ts';
 import type { RunSettings } from './run-record.ts';
 
@@ -67,10 +69,8 @@ export function readConfig(args: readonly string[]): DemoConfig | 'help' {
     const text = String(values[flag]);
     const value = text.trim() === '' ? Number.NaN : Number(text);
     if (!(value >= min && value <= max)) {
-      throw new ConfigError(
-        'demo.flag',
-        `--${flag} must be a number from ${min} to ${max}, not ${JSON.stringify(text)}`,
-      );
+      const what = `--${flag} must be a number from ${min} to ${max}, not ${JSON.stringify(text)}`;
+      throw new ConfigError('demo.flag', what);
     }
     return value;
   };
@@ -79,25 +79,29 @@ export function readConfig(args: readonly string[]): DemoConfig | 'help' {
     if (Number.isInteger(value)) return value;
     throw new ConfigError('demo.flag', `--${flag} must be a whole number, not ${value}`);
   };
+  const { 'health-check-interval': interval, 'health-check-fall': fall, 'health-check-rise': rise } = values;
   const changes: ProfileChanges = {
-    ...(values['health-check-interval'] === undefined
-      ? {}
-      : { interval: millis(1000 * number('health-check-interval', 0.1, 60)) }),
-    ...(values['health-check-fall'] === undefined ? {} : { fall: count('health-check-fall') }),
-    ...(values['health-check-rise'] === undefined ? {} : { rise: count('health-check-rise') }),
+    ...(interval === undefined ? {} : { interval: millis(1000 * number('health-check-interval', 0.1, 60)) }),
+    ...(fall === undefined ? {} : { fall: count('health-check-fall') }),
+    ...(rise === undefined ? {} : { rise: count('health-check-rise') }),
   };
   const timeScale = number('time-scale', 0.02, 1);
-  const scaled = (seconds: number): ReturnType<typeof millis> => millis(seconds * 1000 * timeScale);
+  const fallback = oneOf(values.fallback, ['off', 'on', 'both'], 'fallback', '--fallback must be off, on or both');
   return {
-    fallbacks: fallbacks(values.fallback),
+    fallbacks: fallback === 'both' ? ['off', 'on'] : [fallback],
     settings: {
-      proxyMode: proxyMode(values['proxy-mode']),
+      proxyMode: oneOf(
+        values['proxy-mode'],
+        agentModes,
+        'proxyMode',
+        `--proxy-mode must be one of ${agentModes.join(', ')}`,
+      ),
       rate: number('rate', 1, 1000),
       requestTimeout: millis(500),
       healthCheck: healthCheckOf(profileNamed(values['health-check-profile']), changes, timeScale),
       fastDrain: values['fast-drain'],
-      runtime: runtime(values.lb),
-      delayShutdown: scaled(number('delay-shutdown', 0, 300)),
+      runtime: oneOf(values.lb, ['process', 'docker'], 'lb', '--lb must be process or docker'),
+      delayShutdown: millis(number('delay-shutdown', 0, 300) * 1000 * timeScale),
       timeScale,
     },
     jsonFile: values.json,
@@ -118,27 +122,26 @@ function parse(args: readonly string[]): Values {
   }
 }
 
-function fallbacks(text: string): readonly ('off' | 'on')[] {
-  if (text === 'both') return ['off', 'on'];
-  if (text === 'off' || text === 'on') return [text];
-  throw new ConfigError('demo.fallback', `--fallback must be off, on or both, not ${JSON.stringify(text)}`);
-}
-
-function proxyMode(text: string): RunSettings['proxyMode'] {
-  const mode = agentModes.find((one) => one === text);
-  if (mode !== undefined) return mode;
-  const known = agentModes.join(', ');
-  throw new ConfigError('demo.proxyMode', `--proxy-mode must be one of ${known}, not ${JSON.stringify(text)}`);
+/** Throws `ConfigError` that begins with `must` unless the text is one of these. */
+function oneOf<T extends string>(text: string, allowed: readonly T[], code: string, must: string): T {
+  const found = allowed.find((one) => one === text);
+  if (found !== undefined) return found;
+  throw new ConfigError(`demo.${code}`, `${must}, not ${JSON.stringify(text)}`);
 }
 
 function profileNamed(name: string): Profile {
-  const found = profiles.find((profile) => profile.name === name);
-  if (found !== undefined) return found;
-  const known = profiles.map((profile) => profile.name).join(', ');
-  throw new ConfigError('demo.profile', `--health-check-profile must be one of ${known}, not ${JSON.stringify(name)}`);
+  const names = profiles.map((profile) => profile.name);
+  const found = oneOf(name, names, 'profile', `--health-check-profile must be one of ${names.join(', ')}`);
+  return profiles[names.indexOf(found)] as Profile;
 }
 
-function runtime(text: string): RunSettings['runtime'] {
-  if (text === 'process' || text === 'docker') return text;
-  throw new ConfigError('demo.lb', `--lb must be process or docker, not ${JSON.stringify(text)}`);
+/** Checks before a long run that its result can be written. Throws `ConfigError` with this code. */
+export function checkWritable(file: string, code: string): void {
+  const isNew = !existsSync(file);
+  try {
+    closeSync(openSync(file, 'a'));
+    if (isNew) rmSync(file);
+  } catch (cause) {
+    throw new ConfigError(code, `cannot write ${resolve(file)}: ${messageOf(cause)}`, { cause });
+  }
 }

@@ -1,7 +1,7 @@
 import { buildTable, ClusterState, explain, type IpAddress, nodeName, parseCidr, parseIp } from '@switchyard/core';
 import { clusterCidrs } from '@switchyard/lab';
 import { dataplaneNamed } from '@switchyard/scenarios';
-import { stateAt } from './rollout/observe-slices.ts';
+import { stateAt } from './rollout/observe.ts';
 import type { ExplainAt } from './summarise.ts';
 
 /** Addresses that an explanation needs. */

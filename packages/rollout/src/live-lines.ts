@@ -14,27 +14,24 @@ export interface LiveLine {
  * runs curl in a loop. Requests must come in the order they were sent.
  */
 export class LiveLines {
-  readonly #startedAt: Millis;
-  readonly #period: Millis;
-  readonly #oldPod: string;
+  readonly #options: { readonly startedAt: Millis; readonly period: Millis; readonly oldPod: string };
   #symbols = '';
   #from = 0;
   #end = 0;
   #quiet: { readonly symbol: string; readonly from: number; count: number } | undefined;
 
   constructor(options: { readonly startedAt: Millis; readonly period: Millis; readonly oldPod: string }) {
-    this.#startedAt = options.startedAt;
-    this.#period = options.period;
-    this.#oldPod = options.oldPod;
+    this.#options = options;
   }
 
   /** Takes one finished request; returns the lines that are complete now. */
   add(request: RequestRecord): readonly LiveLine[] {
-    const at = request.scheduledAt - this.#startedAt;
+    const { startedAt, period } = this.#options;
+    const at = request.scheduledAt - startedAt;
     const lines = this.#symbols !== '' && at >= this.#end ? this.#closePeriod() : [];
     if (this.#symbols === '') {
       this.#from = at / 1000;
-      this.#end = (Math.floor(at / this.#period) + 1) * this.#period;
+      this.#end = (Math.floor(at / period) + 1) * period;
     }
     this.#symbols += this.#symbolOf(request);
     return lines;
@@ -47,7 +44,7 @@ export class LiveLines {
 
   #symbolOf(request: RequestRecord): string {
     if (request.outcome !== 'answered') return 'x';
-    return request.answeredBy === this.#oldPod ? 'o' : 'N';
+    return request.answeredBy === this.#options.oldPod ? 'o' : 'N';
   }
 
   #closePeriod(): readonly LiveLine[] {

@@ -2,13 +2,11 @@ import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { ConfigError, DataplaneError, millis } from '@switchyard/core';
 import { listLabs } from '@switchyard/lab';
-import { checkWritable } from './check-writable.ts';
-import { type DemoConfig, readConfig, usage } from './config.ts';
+import { checkWritable, type DemoConfig, readConfig, usage } from './config.ts';
 import { explainFrom, labSettings } from './explain-at.ts';
 import { LiveLines } from './live-lines.ts';
-import { type ReportedRun, reportHtml } from './report/report-html.ts';
-import { resultRows, textTable } from './report/result-table.ts';
-import type { RolloutProgress } from './rollout/progress.ts';
+import { type ReportedRun, reportHtml, resultRows, textTable } from './report/report-html.ts';
+import type { RolloutProgress } from './rollout/rollout-setup.ts';
 import { runRollout } from './rollout/run-rollout.ts';
 import { summarise } from './summarise.ts';
 

@@ -1,6 +1,6 @@
 import { millis } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
-import { openLoop } from './open-loop.ts';
+import { openLoop } from './rollout/load-during-rollout.ts';
 import type { RequestRecord } from './run-record.ts';
 
 const start = 1_800_000_000_000;

@@ -3,7 +3,7 @@ import { millis } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import type { LoadPath } from './run-record.ts';
 import { summarise } from './summarise.ts';
-import { proxyDelay } from './sync-bounds.ts';
+import { proxyDelay } from './rollout-times.ts';
 import { type PodTimes, runOf } from './testing/path-runs.ts';
 import { deletedAt } from './testing/synthetic-run.ts';
 

@@ -1,6 +1,6 @@
 import { millis } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
-import { spansOf } from './spans.ts';
+import { spansOf } from './rollout-times.ts';
 
 const window = { from: millis(100), to: millis(200) };
 const at = (time: number, value: string): { readonly at: ReturnType<typeof millis>; readonly value: string } => ({

@@ -1,9 +1,7 @@
 import { causeOfLoss, type LossCause, predictLoss, type RolloutTimes } from '@switchyard/loss';
 import { type Millis, millis } from '@switchyard/core';
-import { type Picked, rolloutTimes } from './rollout-times.ts';
-import type { RunRecord } from './run-record.ts';
-import type { Loss, RunSummary } from './run-summary.ts';
-import { observationSlack } from './sync-bounds.ts';
+import { type Picked, rolloutTimes, observationSlack } from './rollout-times.ts';
+import type { RunRecord, Loss, RunSummary } from './run-record.ts';
 
 /** Asks the oracle what the old node did with a packet that arrived at a time; ordered sentences. */
 export type ExplainAt = (run: RunRecord, at: Millis) => readonly string[];

@@ -1,11 +1,6 @@
 import { type DataplaneBackend } from '@switchyard/core/engine';
-import {
-  type ForwardingTable,
-  type Millis,
-  type ServiceForwarding,
-  type ServicePortKey,
-  UsageError,
-} from '@switchyard/core';
+import { UsageError } from '@switchyard/core';
+import type { ForwardingTable, Millis, ServiceForwarding, ServicePortKey } from '@switchyard/core';
 import { TableApplier } from './apply-until-done.ts';
 import type { BackendHarness } from './backend-harness.ts';
 import type { Scenario } from './scenario.ts';

@@ -39,6 +39,12 @@ const podCidrs: Readonly<Record<IpFamily, (node: number) => string>> = {
   IPv6: (node) => `fd00:10:244:${node}::/64`,
 };
 
+/** The fields that are neither undefined nor an empty list. */
+function given<T extends object>(fields: T): Partial<{ [K in keyof T]: Exclude<T[K], undefined> }> {
+  const has = (value: unknown): boolean => value !== undefined && !(Array.isArray(value) && value.length === 0);
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => has(value))) as ReturnType<typeof given<T>>;
+}
+
 /** All objects of a state, from which every run starts. */
 export function clusterObjects(scenario: Scenario, state: ScenarioState): readonly ClusterObject[] {
   const services = [...state.services.values()];
@@ -105,6 +111,7 @@ export function serviceObject(
   scenario: Scenario,
   service: ScenarioService,
 ): ClusterObject & { readonly kind: 'Service' } {
+  const { externalIPs, loadBalancerSourceRanges, healthCheckNodePort } = service;
   const isExternal = service.type === 'NodePort' || service.type === 'LoadBalancer' || service.externalIPs.length > 0;
   // The API server refuses a leftover `Local`, but objects that it took earlier have one.
   const hasExternalPolicy = isExternal || service.externalTrafficPolicy === 'Local';
@@ -117,24 +124,16 @@ export function serviceObject(
       clusterIP: service.clusterIP,
       clusterIPs: [service.clusterIP, ...(service.otherClusterIP === undefined ? [] : [service.otherClusterIP])],
       ipFamilies: familiesOf(scenario),
-      ports: service.ports.map(({ nodePort, ...port }) => ({
-        ...port,
-        ...(nodePort === undefined ? {} : { nodePort }),
-      })),
+      ports: service.ports.map(({ nodePort, ...port }) => ({ ...port, ...given({ nodePort }) })),
       ...(hasExternalPolicy ? { externalTrafficPolicy: service.externalTrafficPolicy } : {}),
       internalTrafficPolicy: service.internalTrafficPolicy,
-      ...(service.externalIPs.length > 0 ? { externalIPs: service.externalIPs } : {}),
-      ...(service.loadBalancerSourceRanges.length > 0
-        ? { loadBalancerSourceRanges: service.loadBalancerSourceRanges }
-        : {}),
-      ...(service.healthCheckNodePort === undefined ? {} : { healthCheckNodePort: service.healthCheckNodePort }),
+      ...given({ externalIPs, loadBalancerSourceRanges, healthCheckNodePort }),
       ...affinityOf(service),
     },
     status: { loadBalancer: { ingress: ingressOf(service) } },
   };
 }
 
-/** Fields of `spec` for the Service's session affinity. */
 function affinityOf({ sessionAffinityTimeoutSeconds: timeoutSeconds }: ScenarioService): Service['spec'] & object {
   if (timeoutSeconds === undefined) return { sessionAffinity: 'None' };
   return { sessionAffinity: 'ClientIP', sessionAffinityConfig: { clientIP: { timeoutSeconds } } };
@@ -165,29 +164,22 @@ function sliceObjects(scenario: Scenario, service: ScenarioService, state: Scena
   }));
 }
 
-function endpointObject(endpoint: ScenarioEndpoint): EndpointObject {
-  const { ready, serving, terminating } = endpoint;
-  return {
-    addresses: [endpoint.ip],
-    conditions: {
-      ...(ready === undefined ? {} : { ready }),
-      ...(serving === undefined ? {} : { serving }),
-      ...(terminating === undefined ? {} : { terminating }),
-    },
-    nodeName: endpoint.node,
-    ...hints(endpoint),
-  };
-}
-
-function hints(endpoint: ScenarioEndpoint): Pick<EndpointObject, 'hints'> {
-  const { zoneHints, nodeHints } = endpoint;
-  if (zoneHints.length === 0 && nodeHints.length === 0) return {};
+function endpointObject({
+  ip,
+  node,
+  ready,
+  serving,
+  terminating,
+  zoneHints,
+  nodeHints,
+}: ScenarioEndpoint): EndpointObject {
   const named = (names: readonly string[]): readonly { readonly name: string }[] => names.map((name) => ({ name }));
+  const hints = given({ forZones: named(zoneHints), forNodes: named(nodeHints) });
   return {
-    hints: {
-      ...(zoneHints.length > 0 ? { forZones: named(zoneHints) } : {}),
-      ...(nodeHints.length > 0 ? { forNodes: named(nodeHints) } : {}),
-    },
+    addresses: [ip],
+    conditions: given({ ready, serving, terminating }),
+    nodeName: node,
+    ...(Object.keys(hints).length === 0 ? {} : { hints }),
   };
 }
 

@@ -1,16 +1,5 @@
-import {
-  ConfigError,
-  type DataplaneTraits,
-  InvariantError,
-  type IpAddress,
-  type IpFamily,
-  parseIp,
-  parsePort,
-  type Protocol,
-  type SourceClass,
-  sourceClasses,
-  tryParseIp,
-} from '@switchyard/core';
+import { ConfigError, InvariantError, parseIp, parsePort, sourceClasses, tryParseIp } from '@switchyard/core';
+import type { Port, DataplaneTraits, IpAddress, IpFamily, Protocol, SourceClass } from '@switchyard/core';
 import * as v from 'valibot';
 import { type Document, isNode, LineCounter, parseDocument } from 'yaml';
 import { ipv6TwinOf, ipv6TwinOfCidr, otherFamilyOf } from './other-family.ts';
@@ -18,6 +7,7 @@ import {
   runKinds,
   type Expectation,
   type Scenario,
+  type ScenarioAgent,
   type ScenarioRuns,
   type ScenarioDetection,
   type ScenarioEndpoint,
@@ -26,13 +16,8 @@ import {
   type ScenarioStep,
 } from './scenario.ts';
 import { modeInFiles, nameInFiles, referenceDataplane } from './dataplanes.ts';
-import {
-  type expectationSchema,
-  isPerDataplane,
-  type PerDataplane,
-  type ScenarioFile,
-  scenarioSchema,
-} from './schema.ts';
+import { isPerDataplane, scenarioSchema } from './schema.ts';
+import type { expectationSchema, PerDataplane, ScenarioFile } from './schema.ts';
 
 /**
  * Reads one scenario file: one scenario per IP family it names. Throws `ConfigError` with `file:line` for broken YAML,
@@ -86,7 +71,7 @@ export function scenariosOf(
   dataplane: DataplaneTraits,
 ): readonly Scenario[] {
   return file.ipFamilies.map((ipFamily) =>
-    new Reader({ id, source, ipFamily, isDualStack: file.dualStack, dataplane }, lineOf).scenario(file),
+    new Reader({ id, source, ipFamily, isDualStack: file.dualStack, dataplane, lineOf }).scenario(file),
   );
 }
 
@@ -107,7 +92,11 @@ function runsOf({ dataplanes, runs: limit }: ScenarioFile, dataplane: DataplaneT
   return isLimited ? { kinds: limit.only, because: limit.because } : { kinds: runKinds, because: undefined };
 }
 
-function detectionOf({ detectsPods, detectLocal }: FileAgent): ScenarioDetection {
+function pickAgent({ detectsPods, detectLocal, ...rest }: FileAgent): Omit<ScenarioAgent, 'nodePortAddresses'> {
+  return { ...rest, detectLocal: detectionOf({ detectsPods, detectLocal }) };
+}
+
+function detectionOf({ detectsPods, detectLocal }: Pick<FileAgent, 'detectsPods' | 'detectLocal'>): ScenarioDetection {
   if (detectsPods === false) return { kind: 'none' };
   if (typeof detectLocal === 'string') return { kind: detectLocal === 'NodeCIDR' ? 'nodeCIDR' : 'clusterCIDR' };
   return 'bridgeInterface' in detectLocal
@@ -122,43 +111,34 @@ type FileStep = ScenarioFile['steps'][number];
 type FileFlow = Extract<FileStep, { readonly to: string }>;
 type FileExpectation = v.InferOutput<typeof expectationSchema>;
 
-type Reading = Pick<Scenario, 'id' | 'ipFamily' | 'isDualStack' | 'dataplane'> & Pick<ParsedScenario, 'source'>;
+type Reading = Pick<Scenario, 'ipFamily' | 'isDualStack' | 'dataplane'> &
+  Pick<ParsedScenario, 'id' | 'source' | 'lineOf'>;
+
+function givenPort(port: number | undefined): Port | undefined {
+  return port === undefined ? undefined : parsePort(port);
+}
 
 /** Turns checked file content into a scenario of one family, for one dataplane. */
 class Reader {
-  readonly #id: string;
-  readonly #source: string;
-  readonly #ipFamily: IpFamily;
-  readonly #isDualStack: boolean;
-  readonly #dataplane: DataplaneTraits;
-  readonly #lineOf: (path: readonly unknown[]) => number;
+  readonly #in: Reading;
 
-  constructor({ id, source, ipFamily, isDualStack, dataplane }: Reading, lineOf: (path: readonly unknown[]) => number) {
-    this.#id = id;
-    this.#source = source;
-    this.#ipFamily = ipFamily;
-    this.#isDualStack = isDualStack;
-    this.#dataplane = dataplane;
-    this.#lineOf = lineOf;
+  constructor(reading: Reading) {
+    this.#in = reading;
   }
 
   scenario(file: ScenarioFile): Scenario {
     const { given } = file;
     return {
-      id: this.#id,
+      id: this.#in.id,
       name: file.name,
       why: file.why,
-      ipFamily: this.#ipFamily,
+      ipFamily: this.#in.ipFamily,
       isDualStack: file.dualStack,
-      dataplane: this.#dataplane,
-      runs: runsOf(file, this.#dataplane),
+      dataplane: this.#in.dataplane,
+      runs: runsOf(file, this.#in.dataplane),
       agent: {
-        detectLocal: detectionOf(given.agent),
-        masqueradeAll: given.agent.masqueradeAll,
-        terminatingFallback: given.agent.terminatingFallback,
+        ...pickAgent(given.agent),
         nodePortAddresses: this.#nodePortAddresses(given.agent.nodePortAddresses),
-        localhostNodePorts: given.agent.localhostNodePorts,
-        routerIpMode: given.agent.routerIpMode,
       },
       zone: given.zone,
       services: given.services.map((service, index) => this.#service(service, ['given', 'services', index])),
@@ -179,7 +159,7 @@ class Reader {
   }
 
   #step(step: FileStep, path: readonly unknown[]): ScenarioStep {
-    const line = this.#lineOf(path);
+    const line = this.#in.lineOf(path);
     if ('to' in step) return { kind: 'flow', flow: this.#flow(step, path), line };
     if ('health-check' in step) {
       const { service, status, localEndpoints } = step['health-check'];
@@ -204,18 +184,19 @@ class Reader {
   }
 
   #service(service: FileService, path: readonly unknown[]): ScenarioService {
+    const isHeadless = service.clusterIP === 'None';
     return {
       ...service,
-      clusterIP: service.clusterIP === 'None' ? 'None' : this.#ip(service.clusterIP, [...path, 'clusterIP']),
+      clusterIP: isHeadless ? 'None' : this.#ip(service.clusterIP, [...path, 'clusterIP']),
       otherClusterIP:
-        service.clusterIP === 'None' || !this.#isDualStack
+        isHeadless || !this.#in.isDualStack
           ? undefined
-          : this.#ip(service.clusterIP, path, otherFamilyOf(this.#ipFamily)),
+          : this.#ip(service.clusterIP, path, otherFamilyOf(this.#in.ipFamily)),
       ports: service.ports.map((port) => ({
         name: port.name,
         protocol: port.protocol,
         port: parsePort(port.port),
-        nodePort: port.nodePort === undefined ? undefined : parsePort(port.nodePort),
+        nodePort: givenPort(port.nodePort),
       })),
       externalIPs: service.externalIPs.flatMap((ip) => this.#ips(ip, [...path, 'externalIPs'])),
       loadBalancerIPs: service.loadBalancerIPs.flatMap((entry) => {
@@ -225,8 +206,7 @@ class Reader {
       loadBalancerSourceRanges: service.loadBalancerSourceRanges.map((cidr) =>
         this.#cidr(cidr, [...path, 'loadBalancerSourceRanges']),
       ),
-      healthCheckNodePort:
-        service.healthCheckNodePort === undefined ? undefined : parsePort(service.healthCheckNodePort),
+      healthCheckNodePort: givenPort(service.healthCheckNodePort),
       sessionAffinityTimeoutSeconds: service.sessionAffinityTimeoutSeconds,
     };
   }
@@ -253,13 +233,13 @@ class Reader {
     const expect = this.#expectation(this.#own(flow.expect), [...path, 'expect'], {
       family,
       // A socket that connects to itself needs no masquerading for the reply.
-      isHairpinMasqueraded: this.#dataplane.translation === 'packets' || protocol === 'SCTP',
+      isHairpinMasqueraded: this.#in.dataplane.translation === 'packets' || protocol === 'SCTP',
     });
     return {
       from: isClass ? (from as SourceClass) : 'pod',
       isFromItself,
       fromEndpoint: isClass ? undefined : this.#ip(from, [...path, 'from'], family),
-      sourcePort: flow.fromPort === undefined ? undefined : parsePort(flow.fromPort),
+      sourcePort: givenPort(flow.fromPort),
       to: this.#ip(address, [...path, 'to'], family),
       port: parsePort(Number(port)),
       protocol: protocol as Protocol,
@@ -277,9 +257,9 @@ class Reader {
   /** Value of a file for all dataplanes, or for this one. */
   #own<T extends FileExpectation | string>(given: T | PerDataplane<T>): T {
     if (!isPerDataplane(given)) return given;
-    const own = given[nameInFiles(this.#dataplane)] ?? given[modeInFiles(this.#dataplane)];
+    const own = given[nameInFiles(this.#in.dataplane)] ?? given[modeInFiles(this.#in.dataplane)];
     if (own === undefined)
-      throw new InvariantError(`the schema of scenarios lets ${this.#dataplane.kubeProxyMode} be left out`);
+      throw new InvariantError(`the schema of scenarios lets ${this.#in.dataplane.kubeProxyMode} be left out`);
     return own;
   }
 
@@ -291,38 +271,34 @@ class Reader {
     if (typeof expect === 'string') return { kind: expect };
     const to = expect.forward.map((text) => {
       const [address = '', port] = text.split(':');
-      return {
-        address: this.#ip(address, path, family),
-        port: port === undefined ? undefined : parsePort(Number(port)),
-      };
+      return { address: this.#ip(address, path, family), port: givenPort(port === undefined ? port : Number(port)) };
     });
     const withPort = to.filter(({ port }) => port !== undefined);
     if (withPort.length > 0 && withPort.length < to.length) {
       return this.#refuse(path, 'either all endpoints have a port or none has');
     }
-    const masquerade = expect.masquerade === 'packets' ? this.#dataplane.translation === 'packets' : expect.masquerade;
+    const masquerade =
+      expect.masquerade === 'packets' ? this.#in.dataplane.translation === 'packets' : expect.masquerade;
     return { kind: 'forward', to, masquerade, isHairpinMasqueraded };
   }
 
   #family(which: 'own' | 'other', path: readonly unknown[]): IpFamily {
-    if (which === 'own') return this.#ipFamily;
-    if (!this.#isDualStack) return this.#refuse(path, 'only a dualStack scenario has another family');
-    return otherFamilyOf(this.#ipFamily);
+    if (which === 'own') return this.#in.ipFamily;
+    if (!this.#in.isDualStack) return this.#refuse(path, 'only a dualStack scenario has another family');
+    return otherFamilyOf(this.#in.ipFamily);
   }
 
   /** The address in every family the scenario has. */
   #ips(text: string, path: readonly unknown[]): readonly IpAddress[] {
     const own = this.#ip(text, path);
-    return this.#isDualStack ? [own, this.#ip(text, path, otherFamilyOf(this.#ipFamily))] : [own];
+    return this.#in.isDualStack ? [own, this.#ip(text, path, otherFamilyOf(this.#in.ipFamily))] : [own];
   }
 
-  #ip(text: string, path: readonly unknown[], family: IpFamily = this.#ipFamily): IpAddress {
+  #ip(text: string, path: readonly unknown[], family: IpFamily = this.#in.ipFamily): IpAddress {
     const twin = ipv6TwinOf(text);
     if (tryParseIp(text) === undefined || twin === undefined) {
-      return this.#refuse(
-        path,
-        `${text} is not in the address plan of scenarios (172.18.0.N, 10.244.N.N, 10.96.N.N, 10.97.N.N, 198.51.100.N, 203.0.113.N)`,
-      );
+      const plan = '172.18.0.N, 10.244.N.N, 10.96.N.N, 10.97.N.N, 198.51.100.N, 203.0.113.N';
+      return this.#refuse(path, `${text} is not in the address plan of scenarios (${plan})`);
     }
     return family === 'IPv4' ? parseIp(text) : twin;
   }
@@ -330,10 +306,10 @@ class Reader {
   #cidr(text: string, path: readonly unknown[]): string {
     const twin = ipv6TwinOfCidr(text);
     if (twin === undefined) return this.#refuse(path, `${text} is not a CIDR of the address plan of scenarios`);
-    return this.#ipFamily === 'IPv4' ? text : twin;
+    return this.#in.ipFamily === 'IPv4' ? text : twin;
   }
 
   #refuse(path: readonly unknown[], why: string): never {
-    throw new ConfigError('scenario.address', `${this.#source}:${this.#lineOf(path)}: ${path.join('.')}: ${why}`);
+    throw new ConfigError('scenario.address', `${this.#in.source}:${this.#in.lineOf(path)}: ${path.join('.')}: ${why}`);
   }
 }

@@ -102,14 +102,8 @@ function notKept(flow: ScenarioFlow, sent: Flow, kernel: FakeKernel): readonly s
 
 function restartResult(line: number, writes: number): StepResult {
   const observed = writes === 0 ? nothingChanges : `${writes} writes`;
-  return {
-    line,
-    step: restartText,
-    expected: nothingChanges,
-    observed,
-    isAsExpected: writes === 0,
-    because: ['a new instance found in the kernel what an old one had written'],
-  };
+  const because = ['a new instance found in the kernel what an old one had written'];
+  return { line, step: restartText, expected: nothingChanges, observed, isAsExpected: writes === 0, because };
 }
 
 /** The backends of a run, one per family, over one kernel. */

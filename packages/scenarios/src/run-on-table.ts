@@ -3,15 +3,8 @@ import type { Scenario, ScenarioFlow, ScenarioHealthCheck } from './scenario.ts'
 import { coreFlow } from './scenario-flow.ts';
 import { firstState, nextState } from './scenario-state.ts';
 import { ScenarioTables, type TablesByFamily } from './scenario-tables.ts';
-import {
-  type RunResult,
-  expectationText,
-  flowText,
-  healthText,
-  type Observation,
-  observationText,
-  type StepResult,
-} from './verdict.ts';
+import { expectationText, flowText, healthText, observationText } from './verdict.ts';
+import type { RunResult, Observation, StepResult } from './verdict.ts';
 
 /** Runs a scenario on the table: asks the oracle about every flow. Milliseconds; needs nothing. */
 export function runOnTable(scenario: Scenario): RunResult {
@@ -74,14 +67,8 @@ export function healthOnTable(
       ? healthText({ status: 'closed', localEndpoints: undefined })
       : healthText({ status: found.localReadyEndpoints > 0 ? 200 : 503, localEndpoints: found.localReadyEndpoints });
   const expected = healthText(check);
-  return {
-    line,
-    step: healthStepText(check),
-    expected,
-    observed,
-    isAsExpected: expected === observed,
-    because: [],
-  };
+  const isAsExpected = expected === observed;
+  return { line, step: healthStepText(check), expected, observed, isAsExpected, because: [] };
 }
 
 /** Describes a health check for reports. */

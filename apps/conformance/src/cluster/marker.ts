@@ -1,11 +1,6 @@
 import { type Clock, HostError, type IpAddress, type IpFamily, parseIp } from '@switchyard/core';
-import {
-  type ApiObject,
-  type ApiResource,
-  apiResources,
-  type EndpointSlice,
-  type Service,
-} from '@switchyard/core/kubernetes';
+import { apiResources } from '@switchyard/core/kubernetes';
+import type { ApiObject, ApiResource, EndpointSlice, Service } from '@switchyard/core/kubernetes';
 import type { ClusterPlace } from './cluster-connector.ts';
 import { runLabel } from './preflight.ts';
 import { realPort } from './echo-pool.ts';

@@ -1,11 +1,6 @@
 import { ApiServerError, type IpAddress, type IpFamily, ipFamilyOf, parseIp, UsageError } from '@switchyard/core';
-import {
-  apiResources,
-  type EndpointSlice,
-  type ObjectClient,
-  type ObjectRef,
-  type Service,
-} from '@switchyard/core/kubernetes';
+import { apiResources } from '@switchyard/core/kubernetes';
+import type { EndpointSlice, ObjectClient, ObjectRef, Service } from '@switchyard/core/kubernetes';
 import { nodeAddresses } from '@switchyard/scenarios';
 import type { NodePair } from './preflight.ts';
 import type { WantedService } from './real-objects.ts';

@@ -1,15 +1,5 @@
-import {
-  ConfigError,
-  type IpAddress,
-  type IpFamily,
-  ipFamilyOf,
-  tryParseIp,
-  type Clock,
-  HostError,
-  millis,
-  seconds,
-  ApiServerError,
-} from '@switchyard/core';
+import { ConfigError, ipFamilyOf, tryParseIp, HostError, millis, seconds, ApiServerError } from '@switchyard/core';
+import type { IpAddress, IpFamily, Clock } from '@switchyard/core';
 import { apiResources, type Namespace, type ObjectClient, type Service, type Node } from '@switchyard/core/kubernetes';
 import { type DataplaneName, dataplaneNames } from '@switchyard/scenarios';
 import type { ClusterEnvironmentOptions } from './open-cluster-environment.ts';

@@ -1,12 +1,5 @@
-import {
-  ApiServerError,
-  type Clock,
-  HostError,
-  type IpAddress,
-  type IpFamily,
-  millis,
-  seconds,
-} from '@switchyard/core';
+import { ApiServerError, HostError, millis, seconds } from '@switchyard/core';
+import type { Clock, IpAddress, IpFamily } from '@switchyard/core';
 import { apiResources, type EventObject, type ObjectClient, type Pod } from '@switchyard/core/kubernetes';
 import { portTakenExitCode, trafficPodArguments } from '@switchyard/lab';
 import { firstOfEachFamily, runLabel } from './preflight.ts';

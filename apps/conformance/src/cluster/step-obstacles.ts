@@ -1,11 +1,6 @@
 import { type IpAddress, ipFamilyOf } from '@switchyard/core';
-import {
-  nodeAddresses,
-  type Scenario,
-  type ScenarioFlow,
-  type ScenarioService,
-  type ScenarioStep,
-} from '@switchyard/scenarios';
+import { nodeAddresses } from '@switchyard/scenarios';
+import type { Scenario, ScenarioFlow, ScenarioService, ScenarioStep } from '@switchyard/scenarios';
 import { endpointsOf, flowsOf, servicesOf } from '../cases/scenario-cases.ts';
 
 /** Reason why a cluster cannot do a step of a scenario; undefined: it can. */

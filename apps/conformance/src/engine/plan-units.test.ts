@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ScenarioCase } from '../model/case.ts';
 import { scenarioCase } from '../testing/cases.ts';
-import { planUnits, UnitQueue, seededRandom } from './plan-units.ts';
+import { planUnits, takeUnit, seededRandom } from './plan-units.ts';
 
 function withAgent(id: string, masqueradeAll: boolean, more: Partial<ScenarioCase> = {}): ScenarioCase {
   const one = scenarioCase(id, more);
@@ -59,9 +59,9 @@ describe('planUnits', () => {
 
 test('an environment takes units with the settings it has, as long as there are any', () => {
   const units = planUnits([withAgent('a', true), withAgent('b', false), withAgent('c', true)], () => 0);
-  const queue = new UnitQueue(units);
+  const queue = [...units];
   const settings = withAgent('a', true).scenario.agent;
-  const taken = [1, 2, 3, 4].map(() => queue.take(JSON.stringify(settings))?.cases[0].id);
+  const taken = [1, 2, 3, 4].map(() => takeUnit(queue, JSON.stringify(settings))?.cases[0].id);
   expect(taken.slice(0, 2).toSorted()).toEqual(['a', 'c']);
   expect(taken.slice(2)).toEqual(['b', undefined]);
 });

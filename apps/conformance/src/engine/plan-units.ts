@@ -56,19 +56,10 @@ function shuffled<T>(items: readonly T[], random: Random): readonly T[] {
   return result;
 }
 
-/** Waiting units, shared by several environments. */
-export class UnitQueue {
-  readonly #waiting: Unit[];
-
-  constructor(units: readonly Unit[]) {
-    this.#waiting = [...units];
-  }
-
-  /** The next one, if possible with these settings; undefined when there is none. */
-  take(settings: string | undefined): Unit | undefined {
-    const same = this.#waiting.findIndex((unit) => unit.settings === settings);
-    return this.#waiting.splice(Math.max(0, same), 1)[0];
-  }
+/** Takes the next of the waiting units, if possible with these settings; undefined when there is none. */
+export function takeUnit(waiting: Unit[], settings: string | undefined): Unit | undefined {
+  const same = waiting.findIndex((unit) => unit.settings === settings);
+  return waiting.splice(Math.max(0, same), 1)[0];
 }
 
 /** Numbers in [0, 1) that are the same for the same seed (mulberry32). */

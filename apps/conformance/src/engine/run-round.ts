@@ -1,9 +1,9 @@
 import { millis, type Random, systemClock, UsageError } from '@switchyard/core';
-import type { Scenario, ScenarioStep } from '@switchyard/scenarios';
+import type { Scenario } from '@switchyard/scenarios';
 import { checkIdOf, scenarioNeeds } from '../cases/scenario-cases.ts';
 import type { RunConfig } from '../config.ts';
 import { Gate } from './error-pace.ts';
-import { planUnits, type Unit, UnitQueue, seededRandom } from './plan-units.ts';
+import { planUnits, takeUnit, type Unit, seededRandom } from './plan-units.ts';
 import { runUnit } from './run-unit.ts';
 import type { ConformanceCase, OnProgress, RunName, ScenarioCase, FamilyCell } from '../model/case.ts';
 import type { CaseResult, SkippedStep, ProxyUnderTest, RunReport, Target } from '../model/report-file.ts';
@@ -59,10 +59,10 @@ export async function runRound(options: RoundOptions, signal: AbortSignal): Prom
       if (fit.skippedSteps.length > 0) skippedSteps.set(one.id, fit.skippedSteps);
     }
   }
-  const queue = new UnitQueue(planUnits(due, options.random));
+  const waiting = [...planUnits(due, options.random)];
   try {
     // Wait for all, also after an abort: the environment must be idle before its owner removes it.
-    const ended = await Promise.allSettled(lanes.map((lane) => work(lane, queue, { ...options, add }, signal)));
+    const ended = await Promise.allSettled(lanes.map((lane) => work(lane, waiting, { ...options, add }, signal)));
     for (const one of ended) if (one.status === 'rejected') throw one.reason;
     for (const one of cases) if (!results.has(one.id)) add(first.name, notReached(one, options.isOver?.() === true));
   } finally {
@@ -79,17 +79,11 @@ function notReached(one: ConformanceCase, isOver: boolean): CaseResult {
 
 async function work(
   { name, environment }: Lane,
-  queue: UnitQueue,
-  {
-    run,
-    onProgress,
-    measuring,
-    onFailure,
-    isOver,
-    add,
-  }: RoundOptions & { readonly add: (lane: string, result: CaseResult) => void },
+  waiting: Unit[],
+  options: RoundOptions & { readonly add: (lane: string, result: CaseResult) => void },
   signal: AbortSignal,
 ): Promise<void> {
+  const { run, onProgress, measuring, onFailure, isOver, add } = options;
   const events = {
     started: (id: string) => onProgress({ kind: 'caseStarted', run, lane: name, id }),
     progress: (id: string, text: string) => onProgress({ kind: 'caseProgress', run, lane: name, id, text }),
@@ -99,7 +93,7 @@ async function work(
   for (;;) {
     signal.throwIfAborted();
     if (errors >= patience || isOver?.() === true) return;
-    const unit = queue.take(settings);
+    const unit = takeUnit(waiting, settings);
     if (unit === undefined) return;
     settings = unit.settings;
     const go = (): ReturnType<typeof runUnit> => runUnit(unit, { environment, events }, signal);
@@ -131,10 +125,14 @@ function notRun(one: ConformanceCase, status: 'skipped' | 'error', because: stri
   return { ...about, startedAt, duration: millis(0), checks: [], rollouts: [] };
 }
 
+interface Fits {
+  readonly status: 'fits';
+  readonly case: ConformanceCase;
+  readonly skippedSteps: readonly SkippedStep[];
+}
+
 /** A case as an environment can run it. */
-export type FittedCase =
-  | { readonly status: 'fits'; readonly case: ConformanceCase; readonly skippedSteps: readonly SkippedStep[] }
-  | { readonly status: 'skipped'; readonly because: string };
+export type FittedCase = Fits | { readonly status: 'skipped'; readonly because: string };
 
 /** Returns the part of a case that an environment can run: all, all but some steps of its scenario, or nothing. */
 export function fitToEnvironment(one: ConformanceCase, environment: TestEnvironment): FittedCase {
@@ -152,30 +150,21 @@ export function fitToEnvironment(one: ConformanceCase, environment: TestEnvironm
   return because === undefined ? { status: 'fits', ...fitted } : { status: 'skipped', because };
 }
 
-interface Narrowed {
-  readonly case: ConformanceCase;
-  readonly skippedSteps: readonly SkippedStep[];
-}
-
-function withoutObstacles(one: ScenarioCase, environment: TestEnvironment): Narrowed {
+function withoutObstacles(one: ScenarioCase, environment: TestEnvironment): Omit<Fits, 'status'> {
   const { scenario } = one;
-  const obstacles = new Map<ScenarioStep, string>();
-  for (const step of scenario.steps) {
+  const skippedSteps: SkippedStep[] = [];
+  const steps = scenario.steps.filter((step) => {
     const because = environment.stepObstacle(scenario, step);
-    if (because !== undefined) obstacles.set(step, because);
-  }
-  if (obstacles.size === 0) return { case: one, skippedSteps: [] };
-  const narrowed: Scenario = { ...scenario, steps: scenario.steps.filter((step) => !obstacles.has(step)) };
-  const skippedSteps = [...obstacles].map(([step, because]) => ({ id: stepId(scenario, step), because }));
+    if (because !== undefined) skippedSteps.push({ id: checkIdOf(scenario, step) ?? `line ${step.line}`, because });
+    return because === undefined;
+  });
+  if (skippedSteps.length === 0) return { case: one, skippedSteps };
+  const narrowed: Scenario = { ...scenario, steps };
   return { case: { ...one, scenario: narrowed, needs: scenarioNeeds(narrowed) }, skippedSteps };
 }
 
 function looks({ scenario }: ScenarioCase): boolean {
   return scenario.steps.some((step) => checkIdOf(scenario, step) !== undefined);
-}
-
-function stepId(scenario: Scenario, step: ScenarioStep): string {
-  return checkIdOf(scenario, step) ?? `line ${step.line}`;
 }
 
 /** One proxy in one cell. */

@@ -10,11 +10,8 @@ import {
   nothingChanges,
   observationText,
   restartText,
-  type Scenario,
-  type ScenarioFlow,
-  type ScenarioHealthCheck,
-  type ScenarioStep,
 } from '@switchyard/scenarios';
+import type { Scenario, ScenarioFlow, ScenarioHealthCheck, ScenarioStep } from '@switchyard/scenarios';
 import { checkIdOf } from '../cases/scenario-cases.ts';
 import type { TestEnvironment, FlowConnector, CaseRecorder } from '../model/test-environment.ts';
 import type { InconclusiveCheck } from '../model/report-file.ts';

@@ -1,12 +1,5 @@
-import {
-  ApiServerError,
-  HostError,
-  InvariantError,
-  messageOf,
-  type Millis,
-  millis,
-  systemClock,
-} from '@switchyard/core';
+import { ApiServerError, HostError, InvariantError, messageOf, millis, systemClock } from '@switchyard/core';
+import type { Millis } from '@switchyard/core';
 import { firstState, runOnTable, type Scenario, flowText } from '@switchyard/scenarios';
 import { ErrorPace, Gate } from './error-pace.ts';
 import type { Unit } from './plan-units.ts';
@@ -113,7 +106,7 @@ class Attempt {
   constructor(one: ConformanceCase, environment: TestEnvironment, events: UnitEvents, signal: AbortSignal) {
     this.#case = one;
     this.#environment = environment;
-    this.#recording = new Recording(environment, (text) => events.progress(one.id, text), signal);
+    this.#recording = startRecording(environment, (text) => events.progress(one.id, text), signal);
     events.started(one.id);
   }
 
@@ -145,17 +138,8 @@ class Attempt {
     else {
       checkOracle(one.scenario);
       await environment.reset(one.scenario.agent, signal);
-      await runSteps(
-        one.scenario,
-        {
-          environment,
-          record,
-          gate: new Gate(packetsAtOnce),
-          pace: new ErrorPace(environment, signal),
-          traced: () => record.checks(),
-        },
-        signal,
-      );
+      const shared = { gate: new Gate(packetsAtOnce), pace: new ErrorPace(environment, signal) };
+      await runSteps(one.scenario, { environment, record, ...shared, traced: () => record.checks() }, signal);
     }
     this.#end = systemClock.monotonic();
   }
@@ -184,18 +168,10 @@ class Attempt {
     const hasVerdict = checks.length + rollouts.length > 0;
     const [open] = withoutVerdict;
     const isUndecided = isDone && !hasVerdict && open !== undefined;
-    const status: CaseStatus = isUndecided
-      ? 'skipped'
-      : !isDone || !hasVerdict
-        ? 'error'
-        : hasFailed
-          ? 'failed'
-          : 'passed';
-    const because = isUndecided
-      ? `inconclusive: ${open.because}`
-      : status === 'error'
-        ? this.#whyNot(isDone)
-        : undefined;
+    const verdict: CaseStatus = hasFailed ? 'failed' : 'passed';
+    const status: CaseStatus = isUndecided ? 'skipped' : isDone && hasVerdict ? verdict : 'error';
+    const reason = status === 'error' ? this.#whyNot(isDone) : undefined;
+    const because = isUndecided ? `inconclusive: ${open.because}` : reason;
     const undecided = withoutVerdict.length === 0 ? {} : { inconclusive: withoutVerdict };
     const duration = millis((this.#end ?? systemClock.monotonic()) - this.#start);
     const about = { id, title, why, tags, families, status, because };
@@ -222,68 +198,52 @@ function checkOracle(scenario: Scenario): void {
 const mostTraced = 3;
 const notTraced = `not followed: it is after the ${mostTraced} failures of this case that were`;
 
-/** Results of one case. Traces the packet of a failed flow at once, before the cluster changes. */
-export class Recording implements CaseRecorder {
-  readonly #environment: TestEnvironment;
-  readonly #signal: AbortSignal;
-  readonly #onProgress: (text: string) => void;
-  readonly #checks: { readonly check: CheckResult; readonly path: Promise<readonly PacketPath[]> }[] = [];
-  readonly #rollouts: RolloutTimeline[] = [];
-  readonly #inconclusive: InconclusiveCheck[] = [];
-  #traced = 0;
+/** A case's results so far. */
+interface Recording extends CaseRecorder {
+  readonly rollouts: readonly RolloutTimeline[];
+  /** Checks without a verdict. */
+  readonly withoutVerdict: readonly InconclusiveCheck[];
+  /** All checks, once their packets have been traced. */
+  checks(): Promise<readonly CheckResult[]>;
+}
 
-  constructor(environment: TestEnvironment, onProgress: (text: string) => void, signal: AbortSignal) {
-    this.#environment = environment;
-    this.#onProgress = onProgress;
-    this.#signal = signal;
-  }
-
-  check(given: Parameters<CaseRecorder['check']>[0], at?: FlowAt): void {
-    const isAsExpected = given.isAsExpected ?? given.expected === given.observed;
-    const path = isAsExpected || at === undefined ? Promise.resolve([]) : this.#pathOf(at);
-    path.catch(() => undefined); // `checks` rejects with it
-    this.#checks.push({ check: { ...given, isAsExpected, path: [] }, path });
-  }
-
-  inconclusive(check: InconclusiveCheck): void {
-    this.#inconclusive.push(check);
-  }
-
-  rollout(timeline: RolloutTimeline): void {
-    this.#rollouts.push(timeline);
-  }
-
-  progress(text: string): void {
-    this.#onProgress(text);
-  }
-
-  /** Checks without a verdict so far. */
-  get withoutVerdict(): readonly InconclusiveCheck[] {
-    return this.#inconclusive;
-  }
-
-  get rollouts(): readonly RolloutTimeline[] {
-    return this.#rollouts;
-  }
-
-  /** All checks so far, once their packets have been traced. */
-  async checks(): Promise<readonly CheckResult[]> {
-    return Promise.all(this.#checks.map(async ({ check, path }) => ({ ...check, path: await path })));
-  }
-
-  async #pathOf(at: FlowAt): Promise<readonly PacketPath[]> {
-    this.#traced += 1;
-    const isTraced = this.#traced <= mostTraced;
+/** Traces the packet of a failed flow at once, before the cluster changes. */
+function startRecording(
+  environment: TestEnvironment,
+  onProgress: (text: string) => void,
+  signal: AbortSignal,
+): Recording {
+  const checks: { readonly check: CheckResult; readonly path: Promise<readonly PacketPath[]> }[] = [];
+  const rollouts: RolloutTimeline[] = [];
+  const withoutVerdict: InconclusiveCheck[] = [];
+  let traced = 0;
+  const pathOf = async (at: FlowAt): Promise<readonly PacketPath[]> => {
+    traced += 1;
+    const isTraced = traced <= mostTraced;
     // A failed explanation or trace is a line: it must not lose the check.
     const table = await orMessage('the oracle fails', async () => onTable(at));
-    const trace = (): Promise<readonly string[]> => this.#environment.trace(at.scenario, at.flow, this.#signal);
+    const trace = (): Promise<readonly string[]> => environment.trace(at.scenario, at.flow, signal);
     const packets = isTraced ? await orMessage('could not be followed', trace) : [notTraced];
-    this.#signal.throwIfAborted();
+    signal.throwIfAborted();
     return [
       { run: 'table', lines: table },
       { run: 'packets', lines: packets },
     ];
-  }
+  };
+  return {
+    rollouts,
+    withoutVerdict,
+    check: (given, at) => {
+      const isAsExpected = given.isAsExpected ?? given.expected === given.observed;
+      const path = isAsExpected || at === undefined ? Promise.resolve([]) : pathOf(at);
+      path.catch(() => undefined); // `checks` rejects with it
+      checks.push({ check: { ...given, isAsExpected, path: [] }, path });
+    },
+    inconclusive: (check) => void withoutVerdict.push(check),
+    rollout: (timeline) => void rollouts.push(timeline),
+    progress: onProgress,
+    checks: () => Promise.all(checks.map(async ({ check, path }) => ({ ...check, path: await path }))),
+  };
 }
 
 /** The oracle's explanation of the flow. */

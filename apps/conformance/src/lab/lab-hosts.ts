@@ -1,24 +1,7 @@
-import {
-  HostError,
-  type IpAddress,
-  type IpFamily,
-  ipFamilies,
-  ipFamilyOf,
-  millis,
-  systemClock,
-  parseIp,
-  UsageError,
-} from '@switchyard/core';
-import {
-  createProber,
-  type Lab,
-  type LabHost,
-  type LabNode,
-  type LabPod,
-  type Prober,
-  startEchoServer,
-  startSctpServers,
-} from '@switchyard/lab';
+import { HostError, ipFamilies, ipFamilyOf, millis, systemClock, parseIp, UsageError } from '@switchyard/core';
+import type { IpAddress, IpFamily } from '@switchyard/core';
+import { createProber, startEchoServer, startSctpServers } from '@switchyard/lab';
+import type { Lab, LabHost, LabNode, LabPod, Prober } from '@switchyard/lab';
 import {
   clientPodAddresses,
   clientPodBridge,

@@ -1,12 +1,7 @@
 import { ConfigError, assertNever, type IpFamily } from '@switchyard/core';
 import { type Lab, type LabNode, proxyModeFlags } from '@switchyard/lab';
-import {
-  type DataplaneName,
-  dataplaneNamed,
-  type ScenarioAgent,
-  clusterCidrs,
-  kubeProxyDefault,
-} from '@switchyard/scenarios';
+import { dataplaneNamed, clusterCidrs, kubeProxyDefault } from '@switchyard/scenarios';
+import type { DataplaneName, ScenarioAgent } from '@switchyard/scenarios';
 import type { ProxyUnderTest } from '../model/report-file.ts';
 import { access, constants } from 'node:fs/promises';
 import { basename } from 'node:path';

@@ -1,16 +1,8 @@
 import type { ReportFile } from '../model/report-file.ts';
 import { columnsOf, countsLine, countsOf, timeCovered } from './columns.ts';
 import { durationText, type Painter, painter, indented, plainText, textTable } from './texts.ts';
-import {
-  type ErrorGroup,
-  errorGroups,
-  type Failure,
-  failuresOf,
-  roundsText,
-  failureText,
-  rolloutLine,
-  skipGroups,
-} from './failures.ts';
+import { errorGroups, failuresOf, roundsText, failureText, rolloutLine, skipGroups } from './failures.ts';
+import type { ErrorGroup, Failure } from './failures.ts';
 import { flakeLine, flakesOf } from './flakes.ts';
 
 /** Options of a summary. */

@@ -215,32 +215,19 @@ export function canonical(address: string): string {
 /** More rules than a packet and its answer match; further ones are other traffic of the node. */
 const most = 40;
 
-/** The counters of iptables-legacy's rules, which nftables' traces do not show. */
-export class RuleCounters {
-  readonly #node: LabNode;
-  readonly #program: string;
-  readonly #before: string | undefined;
-
-  private constructor(node: LabNode, program: string, before: string | undefined) {
-    this.#node = node;
-    this.#program = program;
-    this.#before = before;
-  }
-
-  /** Reads the current counters. A node without iptables-legacy has none. */
-  static async read(node: LabNode, family: IpFamily): Promise<RuleCounters> {
-    const program = family === 'IPv4' ? 'iptables-legacy-save' : 'ip6tables-legacy-save';
-    return new RuleCounters(node, program, await saved(node, program));
-  }
-
-  /** The rules that packets have matched since, one line each, other traffic of the node included. */
-  async rises(): Promise<readonly string[]> {
-    if (this.#before === undefined) return [];
-    const after = await saved(this.#node, this.#program);
-    const rises = after === undefined ? [] : counterDifference(this.#before, after);
+/**
+ * Reads the counters of iptables-legacy's rules, which nftables' traces do not show. Returns what reads them again: the rules that
+ * packets have matched since, one line each, other traffic of the node included. A node without iptables-legacy has none.
+ */
+export async function readCounters(node: LabNode, family: IpFamily): Promise<() => Promise<readonly string[]>> {
+  const program = family === 'IPv4' ? 'iptables-legacy-save' : 'ip6tables-legacy-save';
+  const before = await saved(node, program);
+  return async () => {
+    const after = before === undefined ? undefined : await saved(node, program);
+    const rises = before === undefined || after === undefined ? [] : counterDifference(before, after);
     if (rises.length === 0) return [];
     return ['counters of iptables-legacy that rose meanwhile:', ...rises.slice(0, most).map((line) => `  ${line}`)];
-  }
+  };
 }
 
 /** Undefined where the program is missing or there are no such rules. */

@@ -1,7 +1,7 @@
 import { messageOf, millis, systemClock, addressAndPort } from '@switchyard/core';
 import { type LabNode, createProber } from '@switchyard/lab';
-import { readConntrack, type PacketPath, readTrace, RuleCounters } from './read-trace.ts';
-import { TraceMonitor, type TracedPacket } from './trace-monitor.ts';
+import { readConntrack, type PacketPath, readTrace, readCounters } from './read-trace.ts';
+import { startTraceMonitor, type TracedPacket } from './trace-monitor.ts';
 
 /** Limit of the preparation, and again of the packet itself. */
 const patience = millis(2_000);
@@ -49,16 +49,16 @@ async function followed(
   send: () => Promise<unknown>,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  const counters = await RuleCounters.read(node, packet.family);
+  const counters = await readCounters(node, packet.family);
   const sending: string[] = [];
   const text = await (async () => {
-    await using monitor = await TraceMonitor.start(node, packet, { patience, signal });
+    await using monitor = await startTraceMonitor(node, packet, patience, signal);
     sending.push(...(await sent(send, signal)));
     return await monitor.settled(quiet, signal); // before it is disposed
   })();
   const { request, lines } = story(packet, readTrace(text));
   const [counted, flows, route, agent] = await Promise.all([
-    orMessage('counters', () => counters.rises()),
+    orMessage('counters', counters),
     orMessage('conntrack', () => conntrackLines(node, packet, request)),
     orMessage('route', () => routeLines(node, packet, request)),
     orMessage('agent', () => explainByAgent(node, packet, signal)),

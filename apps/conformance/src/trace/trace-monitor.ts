@@ -1,83 +1,61 @@
-import {
-  HostError,
-  type Millis,
-  millis,
-  systemClock,
-  type IpAddress,
-  type IpFamily,
-  type Protocol,
-} from '@switchyard/core';
+import { HostError, millis, systemClock } from '@switchyard/core';
+import type { Millis, IpAddress, IpFamily, Protocol } from '@switchyard/core';
 import type { LabNode, LabProcess } from '@switchyard/lab';
 import { readFile } from 'node:fs/promises';
 
 const beat = millis(10);
 
-/** Limits of waiting. */
-export interface MonitorOptions {
-  /** Limit of the monitor's start, and of each command. */
-  readonly patience: Millis;
-  readonly signal: AbortSignal;
+/** `nft monitor trace` in a node's namespace, and the table that marks packets for it. Disposing removes both. */
+export interface TraceMonitor extends AsyncDisposable {
+  /** All it has printed, when nothing more came for `quiet`. */
+  settled(quiet: Millis, signal: AbortSignal): Promise<string>;
 }
 
-/** `nft monitor trace` in a node's namespace, and the table that marks packets for it. Disposing removes both. */
-export class TraceMonitor implements AsyncDisposable {
-  readonly #node: LabNode;
-  readonly #process: LabProcess;
-
-  private constructor(node: LabNode, process: LabProcess) {
-    this.#node = node;
-    this.#process = process;
+/** Listens first and marks then: the monitor knows all rules but the table's own by their text. `patience` limits the start. */
+export async function startTraceMonitor(
+  node: LabNode,
+  packet: TracedPacket,
+  patience: Millis,
+  signal: AbortSignal,
+): Promise<TraceMonitor> {
+  await using stack = new AsyncDisposableStack();
+  stack.defer(async () => {
+    await node.run('nft', ['delete', 'table', 'inet', traceTable]); // it is not there where it could not be made
+  });
+  const process = node.spawn('nft', ['monitor', 'trace'], { logName: 'trace' });
+  stack.defer(() => process.stop(millis(0)));
+  await listening(node, process, patience, signal);
+  const made = await node.run('nft', ['-f', '-'], { stdin: traceTableText(packet), timeout: patience });
+  if (made.exitCode !== 0) {
+    throw new HostError('trace.table', `nft refused the table ${traceTable} on ${node.name}: ${made.stderr.trim()}`);
   }
-
-  /** Listens first and marks then: the monitor knows all rules but the table's own by their text. */
-  static async start(node: LabNode, packet: TracedPacket, { patience, signal }: MonitorOptions): Promise<TraceMonitor> {
-    const process = node.spawn('nft', ['monitor', 'trace'], { logName: 'trace' });
-    const monitor = new TraceMonitor(node, process);
-    try {
-      await monitor.#listening(patience, signal);
-      const made = await node.run('nft', ['-f', '-'], { stdin: traceTableText(packet), timeout: patience });
-      if (made.exitCode !== 0) {
-        throw new HostError(
-          'trace.table',
-          `nft refused the table ${traceTable} on ${node.name}: ${made.stderr.trim()}`,
-        );
+  const owned = stack.move();
+  return {
+    settled: async (quiet, inner) => {
+      let text = '';
+      for (let round = 0; round < 20; round++) {
+        await systemClock.sleep(quiet, inner);
+        const now = await readFile(process.logFile, 'utf8');
+        if (now === text && round > 0) break;
+        text = now;
       }
-      return monitor;
-    } catch (error) {
-      await monitor[Symbol.asyncDispose]();
-      throw error;
-    }
-  }
+      return text;
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
 
-  /** All it has printed, when nothing more came for `quiet`. */
-  async settled(quiet: Millis, signal: AbortSignal): Promise<string> {
-    let text = '';
-    for (let round = 0; round < 20; round++) {
-      await systemClock.sleep(quiet, signal);
-      const now = await readFile(this.#process.logFile, 'utf8');
-      if (now === text && round > 0) break;
-      text = now;
+/** Waits until a netlink socket in the namespace has joined the group of traces. */
+async function listening(node: LabNode, process: LabProcess, patience: Millis, signal: AbortSignal): Promise<void> {
+  const until = systemClock.monotonic() + patience;
+  for (;;) {
+    const { stdout } = await node.run('cat', ['/proc/net/netlink']);
+    if (hasTraceListener(stdout)) return;
+    if (process.child.exitCode !== null || systemClock.monotonic() > until) {
+      const said = (await readFile(process.logFile, 'utf8')).trim();
+      throw new HostError('trace.monitor', `nft monitor trace does not listen on ${node.name}: ${said}`);
     }
-    return text;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#process.stop(millis(0));
-    await this.#node.run('nft', ['delete', 'table', 'inet', traceTable]); // it is not there where it could not be made
-  }
-
-  /** A netlink socket in the namespace has joined the group of traces. */
-  async #listening(patience: Millis, signal: AbortSignal): Promise<void> {
-    const until = systemClock.monotonic() + patience;
-    for (;;) {
-      const { stdout } = await this.#node.run('cat', ['/proc/net/netlink']);
-      if (hasTraceListener(stdout)) return;
-      if (this.#process.child.exitCode !== null || systemClock.monotonic() > until) {
-        const said = (await readFile(this.#process.logFile, 'utf8')).trim();
-        throw new HostError('trace.monitor', `nft monitor trace does not listen on ${this.#node.name}: ${said}`);
-      }
-      await systemClock.sleep(beat, signal);
-    }
+    await systemClock.sleep(beat, signal);
   }
 }
 

@@ -1,7 +1,7 @@
 import type { PeersOptions } from './options.ts';
 import { grouped, type PeerFigures, peersTable } from './peer-figures.ts';
 import { endpointsPerService } from '../big-cluster.ts';
-import { textTable } from '../../src/report/result-table.ts';
+import { textTable } from '../../src/report/report-html.ts';
 
 /** A finished run. */
 export interface PeersReport {

@@ -1,14 +1,12 @@
 import { millis } from '@switchyard/core';
 import { healthCheckOf, type Profile } from '../../src/profiles.ts';
 import { type App, deployApp } from '../../src/rollout/app.ts';
-import { type RolloutProgress, silentProgress } from '../../src/rollout/progress.ts';
+import { type RolloutProgress, silentProgress, type RolloutSetup } from '../../src/rollout/rollout-setup.ts';
 import { rollOut } from '../../src/rollout/roll-out.ts';
 import { loadBalancerTarget } from '../../src/rollout/settle.ts';
-import type { RolloutSetup } from '../../src/rollout/rollout-setup.ts';
 import type { RunRecord, RunSettings } from '../../src/run-record.ts';
-import { type Agents, startAgents } from '../../src/experiment/agents.ts';
-import { type LoadBalancerHost, prepareLoadBalancerHost } from '../../src/experiment/load-balancer-host.ts';
-import { createExperiment, type Experiment } from '../../src/experiment/experiment.ts';
+import { type Agents, startAgents, createExperiment, type Experiment } from '../../src/experiment/experiment.ts';
+import { type LoadBalancerHost, prepareLoadBalancerHost } from '../../src/experiment/load-balancer.ts';
 
 /** Measurement plan: one rollout for every profile, with the fallback off and on, and every drain time. */
 export interface ProfileMeasurement {

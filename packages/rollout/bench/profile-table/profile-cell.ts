@@ -6,8 +6,7 @@ import {
   type RolloutSetting,
 } from '@switchyard/loss';
 import { type Millis, millis } from '@switchyard/core';
-import type { RunSettings } from '../../src/run-record.ts';
-import type { RunSummary } from '../../src/run-summary.ts';
+import type { RunSettings, RunSummary } from '../../src/run-record.ts';
 
 /** One rollout of the table. Requests and seconds are those of an unscaled experiment with `rate` requests per second. */
 export interface ProfileCell {

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { RunSummary } from '../run-summary.ts';
+import type { RunSummary } from '../run-record.ts';
 import { syntheticRun } from '../testing/synthetic-run.ts';
-import { reportHtml } from './report-html.ts';
-import { resultRows, textTable } from './result-table.ts';
-import { escapeHtml, ticksOf } from './svg.ts';
+import { reportHtml, resultRows, textTable } from './report-html.ts';
+import { escapeHtml, ticksOf } from './timeline-svg.ts';
 
 const off: RunSummary = {
   terminatingFallback: false,

@@ -1,9 +1,6 @@
 import type { Millis } from '@switchyard/core';
-import type { RequestRecord, RunRecord } from '../run-record.ts';
-import type { RunSummary } from '../run-summary.ts';
-import { type Span, spansOf } from '../spans.ts';
-import { causeText } from './result-table.ts';
-import { element, pixelOf, type Scale, text, ticksOf } from './svg.ts';
+import { type Span, spansOf } from '../rollout-times.ts';
+import type { RequestRecord, RunRecord, RunSummary } from '../run-record.ts';
 
 const width = 1180;
 const labelWidth = 190;
@@ -77,12 +74,8 @@ function rowsOf(run: RunRecord, summary: RunSummary, scale: Scale): readonly Row
       const own = moments
         .filter((moment) => moment.node === node)
         .map((moment) => ({ at: moment.at, value: styleOf(moment) }));
-      return {
-        label: `${title} ${node}`,
-        height: barHeight,
-        marks: bars(spansOf(own, window)),
-        isFirstOfGroup: index === 0,
-      };
+      const marks = bars(spansOf(own, window));
+      return { label: `${title} ${node}`, height: barHeight, marks, isFirstOfGroup: index === 0 };
     });
   return [
     ...podRows(run, window, bars),
@@ -143,12 +136,8 @@ function bar(run: RunRecord, scale: Scale, span: Span<BarStyle>): string {
   const x = pixelOf(scale, from);
   const length = Math.max(1.5, pixelOf(scale, to) - x);
   const title = `${span.value.label}: ${seconds(from)} to ${seconds(to)}`;
-  const box = element(
-    'rect',
-    { class: `bar ${span.value.style}`, x, y: 0, width: length, height: barHeight, rx: 3 },
-    '',
-    title,
-  );
+  const place = { class: `bar ${span.value.style}`, x, y: 0, width: length, height: barHeight, rx: 3 };
+  const box = element('rect', place, '', title);
   const fits = length > span.value.label.length * 6.6 + 10;
   return box + (fits ? text(span.value.label, { class: `in ${span.value.style}`, x: x + 6, y: 13 }) : '');
 }
@@ -181,9 +170,12 @@ function requestRow(run: RunRecord, summary: RunSummary, scale: Scale): Row {
     const x = pixelOf(scale, at);
     const y = lane * 18 + 2;
     const title = `request ${request.sequence} at ${seconds(at)}: ${lane === 2 ? `lost (${request.outcome}): ${causes.get(request.sequence) ?? ''}` : `answered by the ${lanes[lane]} after ${(request.doneAt - request.sentAt).toFixed(1)} ms`}`;
-    return [
-      element('rect', { class: `request ${styles[lane] ?? ''}`, x: x - 0.8, y, width: 1.6, height: 14 }, '', title),
-    ];
+    return element(
+      'rect',
+      { class: `request ${styles[lane] ?? ''}`, x: x - 0.8, y, width: 1.6, height: 14 },
+      '',
+      title,
+    );
   });
   const labels = lanes.map((lane, index) => text(lane, { class: 'lane', x: scale.left - 8, y: index * 18 + 13 }));
   return { label: '', height: 54, marks: labels.join('') + marks.join(''), isFirstOfGroup: true };
@@ -212,17 +204,71 @@ function lossBand(summary: RunSummary, scale: Scale, height: number): string {
   if (summary.lossWindow === undefined) return '';
   const x = pixelOf(scale, summary.lossWindow.from);
   const end = pixelOf(scale, summary.lossWindow.to);
-  const box = element('rect', {
-    class: 'loss',
-    x,
-    y: headHeight - 8,
-    width: Math.max(2, end - x),
-    height: height - headHeight - 12,
-  });
+  const size = { width: Math.max(2, end - x), height: height - headHeight - 12 };
+  const box = element('rect', { class: 'loss', x, y: headHeight - 8, ...size });
   const label = `${summary.lost} requests lost in ${summary.lossWindowSeconds.toFixed(1)} s`;
   return box + text(label, { class: 'loss-label', x: Math.max(x, pixelOf(scale, 0) + 190), y: 16 });
 }
 
 function seconds(value: number): string {
   return `${value >= 0 ? '+' : ''}${value.toFixed(3)} s`;
+}
+
+/** Escapes text for HTML and SVG, attribute values included. */
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+
+/** Attributes of one element; numbers are rounded to a tenth of a pixel. */
+export type Attributes = Readonly<Record<string, string | number>>;
+
+/** One SVG element. `children` is markup; `title` becomes its tooltip. */
+export function element(name: string, attributes: Attributes, children = '', title?: string): string {
+  const written = Object.entries(attributes)
+    .map(([key, value]) => ` ${key}="${typeof value === 'number' ? Math.round(value * 10) / 10 : escapeHtml(value)}"`)
+    .join('');
+  const tooltip = title === undefined ? '' : `<title>${escapeHtml(title)}</title>`;
+  return `<${name}${written}>${tooltip}${children}</${name}>`;
+}
+
+/** One line of text at a point. */
+export function text(content: string, attributes: Attributes): string {
+  return element('text', attributes, escapeHtml(content));
+}
+
+/** Maps seconds to pixels. */
+export interface Scale {
+  readonly from: number;
+  readonly to: number;
+  readonly left: number;
+  readonly width: number;
+}
+
+/** The pixel of a time, clamped to the picture. */
+export function pixelOf(scale: Scale, second: number): number {
+  const share = (second - scale.from) / (scale.to - scale.from);
+  return scale.left + Math.min(1, Math.max(0, share)) * scale.width;
+}
+
+/** Round tick positions, about `wanted` of them. */
+export function ticksOf(scale: Scale, wanted: number): readonly number[] {
+  const rough = (scale.to - scale.from) / wanted;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((candidate) => candidate >= rough) ?? power * 10;
+  const ticks: number[] = [];
+  for (let index = Math.ceil(scale.from / step); index * step <= scale.to + 1e-9; index++) ticks.push(index * step);
+  return ticks;
+}
+
+const causeTexts: Readonly<Record<string, string>> = {
+  droppedByNodeAlone: 'dropped by the node, no other UP',
+  droppedByNodeShared: 'dropped by the node, half of the traffic',
+  noServerUp: 'no server UP',
+  appGone: 'app gone',
+  unexplained: 'unexplained',
+};
+
+/** A cause in words. */
+export function causeText(cause: string): string {
+  return causeTexts[cause] ?? cause;
 }

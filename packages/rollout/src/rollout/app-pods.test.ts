@@ -1,7 +1,7 @@
 import { millis } from '@switchyard/core';
 import type { WorkloadEvent } from '@switchyard/lab';
 import { expect, test } from 'vitest';
-import { servingPods } from './app-pods.ts';
+import { servingPods } from './pod-moments.ts';
 
 let now = 0;
 const event = (

@@ -1,7 +1,7 @@
 import { millis } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import type { PodMoment } from '../run-record.ts';
-import { movesOf } from './moves.ts';
+import { movesOf } from './pod-moments.ts';
 
 const moment = (at: number, pod: string, node: string, phase: PodMoment['phase']): PodMoment => ({
   at: millis(at),

@@ -3,12 +3,9 @@ import { createProber, type LabNode } from '@switchyard/lab';
 import type { HealthMoment, RunRecord } from '../run-record.ts';
 import { type App, healthCheckNodePort } from './app.ts';
 import { loadDuringRollout, type PathRequests } from './load-during-rollout.ts';
-import { movesOf } from './moves.ts';
-import { observeHealth } from './observe-health.ts';
-import { endpointMoments, observeSlices, type SliceObserver } from './observe-slices.ts';
-import { podMoments } from './pod-moments.ts';
-import type { RolloutProgress } from './progress.ts';
-import type { RolloutSetup } from './rollout-setup.ts';
+import { movesOf, podMoments } from './pod-moments.ts';
+import { observeHealth, endpointMoments, observeSlices, type SliceObserver } from './observe.ts';
+import type { RolloutProgress, RolloutSetup } from './rollout-setup.ts';
 import { awaitSettled, type LoadTarget, type SettledApp } from './settle.ts';
 
 /** The app to roll, and the paths of requests, at least one. */

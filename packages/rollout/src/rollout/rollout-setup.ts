@@ -1,7 +1,8 @@
+import type { Millis } from '@switchyard/core';
 import type { LabProcess } from '@switchyard/lab';
-import type { RunSettings, SyncMoment } from '../run-record.ts';
-import type { LoadBalancer } from '../experiment/load-balancer.ts';
 import type { Experiment } from '../experiment/experiment.ts';
+import type { LoadBalancer } from '../experiment/load-balancer.ts';
+import type { RunSettings, SyncMoment, RequestRecord } from '../run-record.ts';
 
 /** The Service proxies of all nodes. */
 export interface Proxies {
@@ -24,3 +25,20 @@ export interface RolloutSetup {
 export function programsOf({ proxies, loadBalancer }: RolloutSetup): readonly LabProcess[] {
   return [...proxies.programs, ...(loadBalancer === undefined ? [] : [loadBalancer.program])];
 }
+
+/** Receives progress while a rollout runs. */
+export interface RolloutProgress {
+  step(text: string): void;
+  /** The load has started; `oldPod` answers now. */
+  loadStarted(at: Millis, oldPod: string): void;
+  request(request: RequestRecord): void;
+  loadEnded(): void;
+}
+
+/** Ignores all progress. */
+export const silentProgress: RolloutProgress = {
+  step: () => undefined,
+  loadStarted: () => undefined,
+  request: () => undefined,
+  loadEnded: () => undefined,
+};

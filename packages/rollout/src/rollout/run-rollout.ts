@@ -1,10 +1,9 @@
 import { InvariantError } from '@switchyard/core';
 import type { RunRecord, RunSettings } from '../run-record.ts';
-import { startAgents } from '../experiment/agents.ts';
-import { createExperiment } from '../experiment/experiment.ts';
-import { prepareLoadBalancerHost } from '../experiment/load-balancer-host.ts';
+import { startAgents, createExperiment } from '../experiment/experiment.ts';
+import { prepareLoadBalancerHost } from '../experiment/load-balancer.ts';
 import { deployApp } from './app.ts';
-import type { RolloutProgress } from './progress.ts';
+import type { RolloutProgress } from './rollout-setup.ts';
 import { rollOut } from './roll-out.ts';
 import { loadBalancerTarget } from './settle.ts';
 

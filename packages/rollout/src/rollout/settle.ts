@@ -1,9 +1,9 @@
 import { HostError, type IpFamily, millis, type Millis } from '@switchyard/core';
 import { createProber, type LabHost } from '@switchyard/lab';
 import type { LoadPath, PodPlace } from '../run-record.ts';
-import { awaitCondition } from '../experiment/await-condition.ts';
+import { awaitCondition } from '../experiment/experiment.ts';
 import type { App } from './app.ts';
-import { servingPods } from './app-pods.ts';
+import { servingPods } from './pod-moments.ts';
 import { programsOf, type RolloutSetup } from './rollout-setup.ts';
 
 /** A path and how to send by it. */

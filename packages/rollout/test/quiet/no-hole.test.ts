@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { measureProfiles } from '../../bench/profile-table/measure-profiles.ts';
 import { profiles } from '../../src/profiles.ts';
-import { silentProgress } from '../../src/rollout/progress.ts';
+import { silentProgress } from '../../src/rollout/rollout-setup.ts';
 import { summarise } from '../../src/summarise.ts';
 
 // The long form, 20 rollouts each in real time and behind others' checks too: ./dev bench rollout-no-hole

@@ -3,7 +3,7 @@ import { findCgroupObstacle } from '@switchyard/lab';
 import { describe, expect, test } from 'vitest';
 import { explainFrom, labSettings } from '../../src/explain-at.ts';
 import type { RunRecord, RunSettings } from '../../src/run-record.ts';
-import { silentProgress } from '../../src/rollout/progress.ts';
+import { silentProgress } from '../../src/rollout/rollout-setup.ts';
 import { runRollout } from '../../src/rollout/run-rollout.ts';
 import { summarise } from '../../src/summarise.ts';
 import { articleHealthCheck } from '../../src/testing/synthetic-run.ts';

@@ -1,10 +1,5 @@
-import {
-  type DataplaneTraits,
-  InvariantError,
-  type Protocol,
-  type SourceClass,
-  type TrafficPolicy,
-} from '@switchyard/core';
+import { InvariantError } from '@switchyard/core';
+import type { DataplaneTraits, Protocol, SourceClass, TrafficPolicy } from '@switchyard/core';
 import type { ScenarioEndpoint } from '../scenario.ts';
 
 // Required outcomes of the packets of the matrix, derived from the KEPs and the API's field docs. Independent of core's `explain`,

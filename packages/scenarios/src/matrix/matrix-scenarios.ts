@@ -1,20 +1,9 @@
 import { type DataplaneTraits, ipFamilies, type Protocol, type SourceClass } from '@switchyard/core';
-import {
-  type Expectation,
-  plainAgent,
-  runKinds,
-  type Scenario,
-  type ScenarioFlow,
-  type ScenarioStep,
-} from '../scenario.ts';
+import { plainAgent, runKinds } from '../scenario.ts';
+import type { Expectation, Scenario, ScenarioFlow, ScenarioStep } from '../scenario.ts';
 import { type EndpointState, endpointsOf, endpointStates } from './endpoint-states.ts';
-import {
-  type MatrixFrontend,
-  answerOf,
-  healthAnswerOf,
-  type MatrixAnswer,
-  type MatrixQuestion,
-} from './matrix-rules.ts';
+import { answerOf, healthAnswerOf } from './matrix-rules.ts';
+import type { MatrixFrontend, MatrixAnswer, MatrixQuestion } from './matrix-rules.ts';
 import { outcomesInWords } from './outcome-words.ts';
 import { matrixFrontends, matrixPolicies, type MatrixPlace, serviceOf, targetOf } from './matrix-places.ts';
 

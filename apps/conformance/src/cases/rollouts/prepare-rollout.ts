@@ -2,24 +2,19 @@ import { HostError, InvariantError, type IpFamily, millis, parseIp, type Millis,
 import { apiResources } from '@switchyard/core/kubernetes';
 import { clusterCidrs, type Lab, type LabCluster, type WorkloadEvent } from '@switchyard/lab';
 import {
-  type App,
   awaitCondition,
   deployApp,
-  type ExplainAt,
   explainFrom,
   healthCheckOf,
   inBackground,
   loadBalancerTarget,
-  type LoadTarget,
   nodePortTarget,
-  type PodPlace,
   prepareLoadBalancerHost,
   profiles,
   removeApp,
-  type RolloutSetup,
   servingPods,
-  type Experiment,
 } from '@switchyard/rollout';
+import type { App, ExplainAt, LoadTarget, PodPlace, RolloutSetup, Experiment } from '@switchyard/rollout';
 import type { DataplaneName } from '@switchyard/scenarios';
 import type { HoldTarget } from './rollout-verdict.ts';
 import type { RolloutKind } from './run-rollout-case.ts';

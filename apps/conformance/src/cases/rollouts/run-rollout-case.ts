@@ -1,30 +1,11 @@
 import { type IpFamily, DataplaneError, millis } from '@switchyard/core';
-import {
-  type AppOptions,
-  rollOut,
-  type RunRecord,
-  type SettledApp,
-  silentProgress,
-  timelineSvg,
-} from '@switchyard/rollout';
+import { rollOut, silentProgress, timelineSvg } from '@switchyard/rollout';
+import type { AppOptions, RunRecord, SettledApp } from '@switchyard/rollout';
 import { plainAgent, type ScenarioAgent } from '@switchyard/scenarios';
-import {
-  type HeldConnection,
-  type HeldConnections,
-  holdConnections,
-  holdVerdict,
-  judge,
-  type PathVerdict,
-  type ReleasedAt,
-  timelineOf,
-} from './rollout-verdict.ts';
-import {
-  type RolloutCase,
-  type PreparedRollout,
-  prepareRollout,
-  type PodRelease,
-  releasePods,
-} from './prepare-rollout.ts';
+import { holdConnections, holdVerdict, judge, timelineOf } from './rollout-verdict.ts';
+import type { HeldConnection, HeldConnections, PathVerdict, ReleasedAt } from './rollout-verdict.ts';
+import { prepareRollout, releasePods } from './prepare-rollout.ts';
+import type { RolloutCase, PreparedRollout, PodRelease } from './prepare-rollout.ts';
 import { familiesOfCell, type Ability, type CatalogueOptions, type SequenceCase } from '../../model/case.ts';
 import type { TestEnvironment, CaseRecorder } from '../../model/test-environment.ts';
 

@@ -1,13 +1,6 @@
 import { escapeMarkup, tag } from '../markup.ts';
-import {
-  cellMarks,
-  cellStatus,
-  type CellStatus,
-  type Matrix,
-  type MatrixCell,
-  type MatrixGroup,
-  type MatrixRow,
-} from '../matrix.ts';
+import { cellMarks, cellStatus } from '../matrix.ts';
+import type { CellStatus, Matrix, MatrixCell, MatrixGroup, MatrixRow } from '../matrix.ts';
 
 /** One sign per status, so that colours are not needed. */
 export const glyphs: Readonly<Record<CellStatus, string>> = {

@@ -1,15 +1,7 @@
 import type { ReportFile, RolloutTimeline, CheckResult, PacketPath } from '../../model/report-file.ts';
 import { countsLine, type Column, countsOf, timeCovered } from '../columns.ts';
-import {
-  failuresOf,
-  rolloutLine,
-  skipGroups,
-  pathTitles,
-  type ErrorGroup,
-  errorGroups,
-  type Failure,
-  roundsText,
-} from '../failures.ts';
+import { failuresOf, rolloutLine, skipGroups, pathTitles, errorGroups, roundsText } from '../failures.ts';
+import type { ErrorGroup, Failure } from '../failures.ts';
 import { flakeLine, flakesOf } from '../flakes.ts';
 import { casesHtml, filterHtml } from './cases-html.ts';
 import { policyGrids, gridsHtml } from './policy-grid.ts';

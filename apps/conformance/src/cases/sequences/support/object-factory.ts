@@ -1,12 +1,5 @@
-import {
-  InvariantError,
-  type IpAddress,
-  type IpFamily,
-  parseIp,
-  parsePort,
-  type Protocol,
-  type SourceClass,
-} from '@switchyard/core';
+import { InvariantError, parseIp, parsePort } from '@switchyard/core';
+import type { IpAddress, IpFamily, Protocol, SourceClass } from '@switchyard/core';
 import type { DataplaneName, Expectation, Scenario, ScenarioAgent, ScenarioEndpoint } from '@switchyard/scenarios';
 import type { ScenarioFlow, ScenarioService } from '@switchyard/scenarios';
 import { dataplaneNamed, endpointAt, inFamily, otherFamilyOf, plainService, usualSetting } from '@switchyard/scenarios';

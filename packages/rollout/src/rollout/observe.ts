@@ -1,19 +1,20 @@
 import {
+  systemClock,
   type EndpointSliceRecord,
   type IpFamily,
   type Millis,
   type ServiceRecord,
-  systemClock,
+  millis,
 } from '@switchyard/core';
 import {
   apiResources,
-  type ObjectClient,
   recordFromEndpointSlice,
   recordFromService,
+  type ObjectClient,
 } from '@switchyard/core/kubernetes';
-import type { EndpointMoment, StateMoment } from '../run-record.ts';
+import type { LabNode, Prober } from '@switchyard/lab';
+import type { EndpointMoment, StateMoment, HealthMoment } from '../run-record.ts';
 
-/** States of one Service and its EndpointSlices, as a watch delivered them. */
 export interface SliceObserver extends AsyncDisposable {
   readonly states: readonly StateMoment[];
 }
@@ -103,4 +104,57 @@ function endpointState(
 /** The state that was in force at a time; undefined before the first. */
 export function stateAt(states: readonly StateMoment[], at: Millis): StateMoment | undefined {
   return states.findLast((state) => state.at <= at);
+}
+
+/** Changes of the answer of nodes' healthCheckNodePorts. */
+export interface HealthObserver extends AsyncDisposable {
+  readonly moments: readonly HealthMoment[];
+}
+
+/** Sends a request to every node every `period`, from outside, until disposed; none if `port` is undefined. A failing prober ends the experiment. */
+export function observeHealth(options: {
+  readonly prober: Prober;
+  readonly nodes: readonly LabNode[];
+  readonly port: number | undefined;
+  readonly ipFamily: IpFamily;
+  readonly period: Millis;
+}): HealthObserver {
+  const moments: HealthMoment[] = [];
+  const last = new Map<string, number>();
+  const ask = async (node: LabNode, port: number): Promise<void> => {
+    const address = node.addresses[options.ipFamily] ?? '';
+    const at = systemClock.now();
+    const request = { protocol: 'http', address, port, path: '/', timeout: 1000 } as const;
+    const result = await options.prober.probe(request);
+    const status = result.status === 'answered' ? (result.httpStatus ?? 0) : 0;
+    if (last.get(node.name) === status) return;
+    last.set(node.name, status);
+    moments.push({ at, node: node.name, status });
+  };
+  const observing = inBackground(async (signal) => {
+    const { port } = options;
+    if (port === undefined) return;
+    while (!signal.aborted) {
+      const sleep = systemClock.sleep(millis(options.period), signal).catch(() => undefined);
+      await Promise.all(options.nodes.map((node) => ask(node, port)));
+      await sleep;
+    }
+  });
+  return { moments, ...observing };
+}
+
+/**
+ * Starts work whose signal is aborted on disposal. Disposal waits for the end of the work and rejects as it does; an earlier end is
+ * not reported before.
+ */
+export function inBackground(work: (signal: AbortSignal) => Promise<void>): AsyncDisposable {
+  const stop = new AbortController();
+  const running = work(stop.signal);
+  running.catch(() => undefined); // reported on disposal
+  return {
+    [Symbol.asyncDispose]: async () => {
+      stop.abort(new Error('the work was disposed'));
+      await running;
+    },
+  };
 }
