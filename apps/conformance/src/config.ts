@@ -9,7 +9,6 @@ import type { Target } from './model/report-file.ts';
 import type { ReportTargets } from './report/commands.ts';
 import { wantsColours } from './report/texts.ts';
 
-/** A parsed command line. */
 export type Config =
   | { readonly kind: 'help' }
   | RunConfig
@@ -17,7 +16,6 @@ export type Config =
   /** `diff` and `report` parse their own arguments. */
   | { readonly kind: 'diff' | 'report'; readonly args: readonly string[] };
 
-/** Selection of cases. */
 export interface ChoiceConfig extends Choice {
   /** Scenario files of the user. Their cases run alone, or beside those that globs and tags choose. */
   readonly scenarioFiles: readonly string[];
@@ -25,7 +23,6 @@ export interface ChoiceConfig extends Choice {
   readonly cell: FamilyCell | undefined;
 }
 
-/** The proxy under test. */
 export type ProxyConfig =
   | { readonly kind: 'own'; readonly backends: readonly BackendName[] }
   | ({ readonly kind: 'foreign' } & ForeignOptions)
@@ -38,7 +35,6 @@ export interface ClusterConfig {
   readonly dataplane: DataplaneName | undefined;
 }
 
-/** Flags of `--target cluster`. */
 export interface ClusterFlags extends Pick<
   ClusterEnvironmentOptions,
   'image' | 'podCommand' | 'nodes' | 'mayHaveOtherLoadBalancers' | 'isKept'
@@ -52,7 +48,6 @@ export interface ClusterFlags extends Pick<
   readonly isCleanUp: boolean;
 }
 
-/** `run`. */
 export interface RunConfig extends ChoiceConfig {
   readonly kind: 'run';
   readonly target: Target;
@@ -70,7 +65,6 @@ export interface RunConfig extends ChoiceConfig {
   readonly output: ReportTargets;
 }
 
-/** `list`. */
 export interface ListConfig extends ChoiceConfig {
   readonly kind: 'list';
   readonly dataplane: DataplaneName;

@@ -14,7 +14,6 @@ export interface CheckTiming {
   readonly timeout: Millis | undefined;
   /** Handling of connections while no node is UP: close them, use nodes that were UP within the last `lastUpFor`, or use all nodes. */
   readonly whenNoneUp: 'close' | 'lastUp' | 'all';
-  /** Duration for `lastUp`. */
   readonly lastUpFor: Millis;
 }
 

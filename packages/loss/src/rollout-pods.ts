@@ -10,7 +10,6 @@ export interface PodLife {
   readonly endsAt: number;
 }
 
-/** The pods of a rollout. */
 export interface RolloutPods {
   readonly pods: readonly PodLife[];
   /** Time at which the last new pod is available and the last old one has ended. Infinite: the rollout cannot end. */

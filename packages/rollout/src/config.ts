@@ -6,7 +6,6 @@ import { parseArgs } from 'node:util';
 import { healthCheckOf, type Profile, type ProfileChanges, profiles } from './profiles.ts';
 import type { RunSettings } from './run-record.ts';
 
-/** Configuration of the demo. */
 export interface DemoConfig {
   readonly fallbacks: readonly ('off' | 'on')[];
   readonly settings: Omit<RunSettings, 'terminatingFallback'>;

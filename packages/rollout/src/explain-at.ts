@@ -6,7 +6,6 @@ import type { ExplainAt } from './summarise.ts';
 
 /** Addresses that an explanation needs. */
 export interface ExplainSettings {
-  /** Address of each node, by name. */
   readonly nodeAddresses: ReadonlyMap<string, IpAddress>;
   /** The load balancer: the sender that a node sees. */
   readonly loadBalancer: IpAddress;

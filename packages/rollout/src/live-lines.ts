@@ -1,7 +1,6 @@
 import type { Millis } from '@switchyard/core';
 import type { RequestRecord } from './run-record.ts';
 
-/** One line of the live display. */
 export interface LiveLine {
   /** Seconds after the start of the load at which the line begins. */
   readonly from: number;

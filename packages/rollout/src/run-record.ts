@@ -16,7 +16,6 @@ export interface RunSettings {
   readonly proxyMode: DataplaneName;
   /** Requests per second of the open loop. */
   readonly rate: number;
-  /** Timeout of a request. */
   readonly requestTimeout: Millis;
   readonly healthCheck: HealthCheck;
   /** Place of the load balancer: one HAProxy process in the lab's load-balancer host, or a container of a Docker Engine there. */

@@ -1,19 +1,20 @@
 import { type DataplaneBackend } from '@switchyard/core/engine';
 import { UsageError } from '@switchyard/core';
 import type { ForwardingTable, Millis, ServiceForwarding, ServicePortKey } from '@switchyard/core';
-import { TableApplier } from './apply-until-done.ts';
-import type { BackendHarness } from './backend-harness.ts';
+import { TableApplier, type BackendHarness, type FakeKernel } from './run-on-backend.ts';
 import type { Scenario } from './scenario.ts';
-import { firstState, nextState } from './scenario-state.ts';
-import { ScenarioTables } from './scenario-tables.ts';
+import { firstState, nextState, ScenarioTables } from './scenario-tables.ts';
 
 /** One promise that every dataplane backend keeps. */
 export interface ContractClause {
   /** Completes "a backend …". */
   readonly promise: string;
   /** Violations of the backend with the tables of one scenario; empty if none. Each call gets its own kernel. */
-  faults(subject: ContractSubject, signal: AbortSignal): Promise<readonly string[]>;
+  faults(subject: ContractSubject, signal: AbortSignal): Faults;
 }
+
+/** Violations of a promise; empty if none. */
+type Faults = Promise<readonly string[]>;
 
 /** Backend and scenario that a clause checks. */
 export interface ContractSubject {
@@ -33,12 +34,32 @@ export const backendContract: readonly ContractClause[] = [
   { promise: 'keeps the age of the rules for the next instance, or says that it cannot', faults: ageOfRules },
 ];
 
-async function secondApply({ harness, scenario }: ContractSubject, signal: AbortSignal): Promise<readonly string[]> {
+/** A backend over a kernel of its own, at one table after another. */
+interface Moment {
+  readonly kernel: FakeKernel;
+  readonly backend: DataplaneBackend;
+  readonly applier: TableApplier;
+  readonly table: ForwardingTable;
+  readonly faults: string[];
+}
+
+/** Takes one backend through the scenario's tables; returns the faults that `look` adds. */
+async function along(
+  { harness, scenario }: ContractSubject,
+  signal: AbortSignal,
+  look: (moment: Moment) => Promise<void>,
+  tables: readonly ForwardingTable[] = tablesOf(scenario),
+): Faults {
   const kernel = harness.createKernel();
   await using backend = await kernel.open(scenario.ipFamily, signal);
   const applier = new TableApplier(backend);
   const faults: string[] = [];
-  for (const table of tablesOf(scenario)) {
+  for (const table of tables) await look({ kernel, backend, applier, table, faults });
+  return faults;
+}
+
+function secondApply(subject: ContractSubject, signal: AbortSignal): Faults {
+  return along(subject, signal, async ({ backend, applier, table, faults }) => {
     await applier.apply(table, signal);
     const before = await backend.dump(signal);
     const again = await applier.apply(table, signal);
@@ -46,31 +67,25 @@ async function secondApply({ harness, scenario }: ContractSubject, signal: Abort
     if (again.writes !== 0) faults.push(`an empty difference wrote ${again.writes} elements`);
     if (full.status !== 'applied' || full.writes !== 0) faults.push(`a full apply again: ${JSON.stringify(full)}`);
     if ((await backend.dump(signal)) !== before) faults.push('applying the same table again changed the kernel');
-  }
-  return faults;
+  });
 }
 
-async function adoption({ harness, scenario }: ContractSubject, signal: AbortSignal): Promise<readonly string[]> {
-  const kernel = harness.createKernel();
-  const faults: string[] = [];
-  await using writer = await kernel.open(scenario.ipFamily, signal);
-  const applier = new TableApplier(writer);
-  for (const table of tablesOf(scenario)) {
+function adoption(subject: ContractSubject, signal: AbortSignal): Faults {
+  return along(subject, signal, async ({ kernel, backend, applier, table, faults }) => {
     await applier.apply(table, signal);
-    await using fresh = await kernel.open(scenario.ipFamily, signal);
+    await using fresh = await kernel.open(table.ipFamily, signal);
     const outcome = await fresh.apply({ table, scope: { kind: 'full' } }, signal);
     if (outcome.status !== 'applied' || outcome.writes !== 0) faults.push(`a new instance: ${JSON.stringify(outcome)}`);
-    if ((await fresh.dump(signal)) !== (await writer.dump(signal))) faults.push('a new instance sees another kernel');
-  }
-  return faults;
+    if ((await fresh.dump(signal)) !== (await backend.dump(signal))) faults.push('a new instance sees another kernel');
+  });
 }
 
-function deltaEqualsFull(subject: ContractSubject, signal: AbortSignal): Promise<readonly string[]> {
+function deltaEqualsFull(subject: ContractSubject, signal: AbortSignal): Faults {
   return differencesAlong(subject, { tables: tablesOf(subject.scenario), when: 'after differences' }, signal);
 }
 
 /** Goes through all states and back, and ends with an empty table. */
-function canonicalDump(subject: ContractSubject, signal: AbortSignal): Promise<readonly string[]> {
+function canonicalDump(subject: ContractSubject, signal: AbortSignal): Faults {
   const tables = tablesOf(subject.scenario);
   const [first] = tables;
   const empty = first === undefined ? [] : [{ ...first, services: new Map(), healthChecks: new Map() }];
@@ -85,24 +100,18 @@ interface Way {
 }
 
 /** Differences between a kernel that goes from table to table and a new kernel with each table. */
-async function differencesAlong(
-  { harness, scenario }: ContractSubject,
-  { tables, when }: Way,
-  signal: AbortSignal,
-): Promise<readonly string[]> {
-  await using backend = await harness.createKernel().open(scenario.ipFamily, signal);
-  const applier = new TableApplier(backend);
-  const faults: string[] = [];
-  for (const table of tables) {
+function differencesAlong(subject: ContractSubject, { tables, when }: Way, signal: AbortSignal): Faults {
+  const { harness } = subject;
+  const look = async ({ backend, applier, table, faults }: Moment): Promise<void> => {
     await applier.apply(table, signal);
     const difference = await differenceFromNew(backend, { harness, table }, signal);
     if (difference !== undefined) faults.push(`${when}: ${difference}`);
-  }
-  return faults;
+  };
+  return along(subject, signal, look, tables);
 }
 
 /** Refuses each cluster IP in turn: the backend must name its Service and apply all others at once. */
-async function partialFailure({ harness, scenario }: ContractSubject, signal: AbortSignal): Promise<readonly string[]> {
+async function partialFailure({ harness, scenario }: ContractSubject, signal: AbortSignal): Faults {
   const faults: string[] = [];
   for (const table of endsOf(tablesOf(scenario))) {
     for (const address of clusterIpsOf(table)) {
@@ -130,12 +139,9 @@ async function partialFailure({ harness, scenario }: ContractSubject, signal: Ab
   return faults;
 }
 
-async function abortedApply({ harness, scenario }: ContractSubject, signal: AbortSignal): Promise<readonly string[]> {
-  const kernel = harness.createKernel();
-  await using backend = await kernel.open(scenario.ipFamily, signal);
-  const applier = new TableApplier(backend);
-  const faults: string[] = [];
-  for (const table of tablesOf(scenario)) {
+function abortedApply(subject: ContractSubject, signal: AbortSignal): Faults {
+  const { harness } = subject;
+  return along(subject, signal, async ({ backend, applier, table, faults }) => {
     const reason = new UsageError('contract.abort', 'enough');
     const ended = await applier.attempt(table, AbortSignal.abort(reason)).then(
       ({ status }) => status,
@@ -146,11 +152,10 @@ async function abortedApply({ harness, scenario }: ContractSubject, signal: Abor
     await applier.apply(table, signal);
     const difference = await differenceFromNew(backend, { harness, table }, signal);
     if (difference !== undefined) faults.push(`after an abort: ${difference}`);
-  }
-  return faults;
+  });
 }
 
-async function cleanup({ harness, scenario }: ContractSubject, signal: AbortSignal): Promise<readonly string[]> {
+async function cleanup({ harness, scenario }: ContractSubject, signal: AbortSignal): Faults {
   const faults: string[] = [];
   for (const table of endsOf(tablesOf(scenario))) {
     const kernel = harness.createKernel();
@@ -168,7 +173,7 @@ async function cleanup({ harness, scenario }: ContractSubject, signal: AbortSign
   return faults;
 }
 
-async function ageOfRules({ harness, scenario }: ContractSubject, signal: AbortSignal): Promise<readonly string[]> {
+async function ageOfRules({ harness, scenario }: ContractSubject, signal: AbortSignal): Faults {
   const [table] = tablesOf(scenario);
   const kernel = harness.createKernel();
   await using writer = await kernel.open(scenario.ipFamily, signal);

@@ -2,7 +2,7 @@ import { type IpAddress, type IpFamily, ipFamilyOf } from '@switchyard/core';
 import type { EndpointObject, EndpointSlice, Node, Service, ServiceCidr } from '@switchyard/core/kubernetes';
 import { otherFamilyOf } from './other-family.ts';
 import type { Scenario, ScenarioEndpoint, ScenarioService } from './scenario.ts';
-import type { ScenarioState } from './scenario-state.ts';
+import type { ScenarioState } from './scenario-tables.ts';
 
 interface Named {
   readonly apiVersion: string;

@@ -1,16 +1,12 @@
 export * from './dataplanes.ts';
 export * from './scenario.ts';
-export { loadScenario, type ParsedScenario, parseScenario, scenariosOf } from './load-scenario.ts';
+export { allScenarios, loadScenario, type ParsedScenario, parseScenario, scenariosOf } from './load-scenario.ts';
 export type { ScenarioFile } from './schema.ts';
-export { allScenarios } from './all-scenarios.ts';
 export * from './verdict.ts';
-export * from './scenario-state.ts';
-export * from './scenario-flow.ts';
-export * from './scenario-records.ts';
 export * from './scenario-tables.ts';
+export * from './scenario-flow.ts';
 export * from './cluster-objects.ts';
 export * from './run-on-table.ts';
-export * from './backend-harness.ts';
 export * from './run-on-backend.ts';
 export * from './compare-runs.ts';
 export * from './backend-contract.ts';

@@ -1,7 +1,19 @@
-import { ConfigError, InvariantError, parseIp, parsePort, sourceClasses, tryParseIp } from '@switchyard/core';
-import type { Port, DataplaneTraits, IpAddress, IpFamily, Protocol, SourceClass } from '@switchyard/core';
-import * as v from 'valibot';
-import { type Document, isNode, LineCounter, parseDocument } from 'yaml';
+import {
+  ConfigError,
+  InvariantError,
+  parseIp,
+  parsePort,
+  sourceClasses,
+  tryParseIp,
+  type Port,
+  type DataplaneTraits,
+  type IpAddress,
+  type IpFamily,
+  type Protocol,
+  type SourceClass,
+} from '@switchyard/core';
+import { readdirSync, readFileSync } from 'node:fs';
+import { modeInFiles, nameInFiles, referenceDataplane } from './dataplanes.ts';
 import { ipv6TwinOf, ipv6TwinOfCidr, otherFamilyOf } from './other-family.ts';
 import {
   runKinds,
@@ -15,9 +27,15 @@ import {
   type ScenarioService,
   type ScenarioStep,
 } from './scenario.ts';
-import { modeInFiles, nameInFiles, referenceDataplane } from './dataplanes.ts';
-import { isPerDataplane, scenarioSchema } from './schema.ts';
-import type { expectationSchema, PerDataplane, ScenarioFile } from './schema.ts';
+import {
+  isPerDataplane,
+  scenarioSchema,
+  type expectationSchema,
+  type PerDataplane,
+  type ScenarioFile,
+} from './schema.ts';
+import * as v from 'valibot';
+import { type Document, isNode, LineCounter, parseDocument } from 'yaml';
 
 /**
  * Reads one scenario file: one scenario per IP family it names. Throws `ConfigError` with `file:line` for broken YAML,
@@ -312,4 +330,24 @@ class Reader {
   #refuse(path: readonly unknown[], why: string): never {
     throw new ConfigError('scenario.address', `${this.#in.source}:${this.#in.lineOf(path)}: ${path.join('.')}: ${why}`);
   }
+}
+
+const folder = new URL('../scenarios/', import.meta.url);
+
+// The files are part of the package and do not change while a program runs.
+let files: readonly ParsedScenario[] | undefined;
+const scenariosByDataplane = new WeakMap<DataplaneTraits, readonly Scenario[]>();
+
+/**
+ * Every scenario file of this package, in every family it names, sorted by id, with what a dataplane must do. Files are read once;
+ * the same traits return the same scenarios.
+ */
+export function allScenarios(dataplane: DataplaneTraits = referenceDataplane): readonly Scenario[] {
+  files ??= readdirSync(folder)
+    .filter((file) => file.endsWith('.yaml'))
+    .sort()
+    .map((file) => parseScenario(file.slice(0, -'.yaml'.length), readFileSync(new URL(file, folder), 'utf8')));
+  const all = scenariosByDataplane.get(dataplane) ?? files.flatMap((file) => scenariosOf(file, dataplane));
+  scenariosByDataplane.set(dataplane, all);
+  return all;
 }

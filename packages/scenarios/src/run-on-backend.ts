@@ -1,13 +1,20 @@
-import type { DataplaneBackend } from '@switchyard/core/engine';
-import type { Flow, IpFamily, Random } from '@switchyard/core';
-import { TableApplier } from './apply-until-done.ts';
-import type { BackendHarness, FakeKernel } from './backend-harness.ts';
+import {
+  type Flow,
+  type IpFamily,
+  type Random,
+  diffTables,
+  type ForwardingTable,
+  InvariantError,
+  type ServicePortKey,
+  type DataplaneTraits,
+  type IpAddress,
+} from '@switchyard/core';
+import { type DataplaneBackend, type ApplyOutcome, type ApplyRequest, withFailed } from '@switchyard/core/engine';
 import { familiesOf } from './cluster-objects.ts';
 import { healthOnTable } from './run-on-table.ts';
-import type { Scenario, ScenarioFlow } from './scenario.ts';
 import { coreFlow } from './scenario-flow.ts';
-import { firstState, nextState } from './scenario-state.ts';
-import { ScenarioTables, type TablesByFamily } from './scenario-tables.ts';
+import { firstState, nextState, ScenarioTables, type TablesByFamily } from './scenario-tables.ts';
+import type { Scenario, ScenarioFlow } from './scenario.ts';
 import {
   type RunResult,
   changeText,
@@ -18,6 +25,7 @@ import {
   observationText,
   restartText,
   type StepResult,
+  type Observation,
 } from './verdict.ts';
 
 /** Options of `runOnBackend`. */
@@ -145,4 +153,81 @@ class BackendRun implements AsyncDisposable {
     for (const { backend } of this.#backends.values()) await backend[Symbol.asyncDispose]();
     this.#backends.clear();
   }
+}
+
+/** At a failure rate of one in ten, more attempts than this are not chance. */
+const maxAttempts = 60;
+
+/** Cost of applying one table. */
+export interface Applied {
+  /** Element writes of all attempts. */
+  readonly writes: number;
+  readonly attempts: number;
+}
+
+/** Applies one table after another to a backend and retries failures, as the reconciler does. */
+export class TableApplier {
+  readonly #backend: DataplaneBackend;
+  #applied: ForwardingTable | undefined;
+  #failed: ReadonlyMap<ServicePortKey, Error> = new Map();
+
+  constructor(backend: DataplaneBackend) {
+    this.#backend = backend;
+  }
+
+  /** Resolves when the kernel has the table. Rejects with `InvariantError` after too many attempts. */
+  async apply(table: ForwardingTable, signal: AbortSignal): Promise<Applied> {
+    let writes = 0;
+    for (let attempts = 1; attempts <= maxAttempts; attempts++) {
+      const outcome = await this.attempt(table, signal);
+      if (outcome.status !== 'failed') writes += outcome.writes;
+      if (outcome.status === 'applied') return { writes, attempts };
+    }
+    throw new InvariantError(`${this.#backend.name} has not applied a table after ${maxAttempts} attempts`);
+  }
+
+  /** One attempt: a full apply at first and after a failure, otherwise the difference to the applied table. */
+  async attempt(table: ForwardingTable, signal: AbortSignal): Promise<ApplyOutcome> {
+    const outcome = await this.#backend.apply({ table, scope: this.#scopeOf(table) }, signal);
+    this.#applied = outcome.status === 'failed' ? undefined : table;
+    this.#failed = outcome.status === 'partial' ? outcome.failed : new Map();
+    return outcome;
+  }
+
+  #scopeOf(table: ForwardingTable): ApplyRequest['scope'] {
+    if (this.#applied === undefined) return { kind: 'full' };
+    return { kind: 'delta', delta: withFailed(diffTables(this.#applied, table), table, this.#failed) };
+  }
+}
+
+/** A dataplane backend over a fake kernel, as `runOnBackend` and the contract suite drive it. */
+export interface BackendHarness {
+  /** Name of the backend and of its golden files. */
+  readonly name: string;
+  /** Traits that decide the expected results. */
+  readonly dataplane: DataplaneTraits;
+  /** Creates an empty kernel that is not shared. */
+  createKernel(): FakeKernel;
+}
+
+/** A kernel without packets: it accepts the writes of a backend and predicts what it would do with a packet. */
+export interface FakeKernel {
+  /** A new instance of the backend over this kernel, as a started agent opens it. */
+  open(ipFamily: IpFamily, signal: AbortSignal): Promise<DataplaneBackend>;
+  /**
+   * Returns the outcome of the first packet of a flow, over all random choices. `masquerade` is that of the endpoints that are
+   * not the sender, or of the sender if there is no other. Throws if it depends on chance.
+   */
+  trace(flow: Flow): Observation;
+  /**
+   * As `trace`, for a client that used this endpoint before, if the Service has session affinity. Absent if the fake kernel has no
+   * affinity state; undefined if it has none for this flow.
+   */
+  traceReturning?(flow: Flow, endpoint: IpAddress): Observation | undefined;
+  /** Makes this share of all valid transactions fail; 0 for none. */
+  injectFailures(rate: number, random: Random): void;
+  /** Makes the kernel refuse writes with this address; undefined accepts everything again. */
+  refuse(address: string | undefined): void;
+  /** Whether the kernel has no state of the backend. */
+  isEmpty(): boolean;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { allScenarios } from './all-scenarios.ts';
+import { allScenarios } from './load-scenario.ts';
 import { dataplanes } from './dataplanes.ts';
 import { runOnTable } from './run-on-table.ts';
 

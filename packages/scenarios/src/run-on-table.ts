@@ -1,8 +1,7 @@
 import { explain, type Explanation, type Flow, ipFamilyOf, isSentBySocket, type ServiceKey } from '@switchyard/core';
 import type { Scenario, ScenarioFlow, ScenarioHealthCheck } from './scenario.ts';
 import { coreFlow } from './scenario-flow.ts';
-import { firstState, nextState } from './scenario-state.ts';
-import { ScenarioTables, type TablesByFamily } from './scenario-tables.ts';
+import { firstState, nextState, ScenarioTables, type TablesByFamily } from './scenario-tables.ts';
 import { expectationText, flowText, healthText, observationText } from './verdict.ts';
 import type { RunResult, Observation, StepResult } from './verdict.ts';
 

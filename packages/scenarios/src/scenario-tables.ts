@@ -17,11 +17,11 @@ import {
   parseCidr,
   type PodDetector,
   type TableOptions,
+  type IpAddress,
 } from '@switchyard/core';
-import { clusterCidrs, familiesOf } from './cluster-objects.ts';
-import type { Scenario } from './scenario.ts';
-import { recordEvents } from './scenario-records.ts';
-import type { ScenarioState } from './scenario-state.ts';
+import { projections, type RawObjects } from '@switchyard/core/kubernetes';
+import { clusterCidrs, familiesOf, type ClusterObject, clusterObjects } from './cluster-objects.ts';
+import type { Scenario, ScenarioEndpoint, ScenarioService, ScenarioStep } from './scenario.ts';
 
 /** The table options that correspond to the scenario's agent flags and to what the Node object says. */
 export function tableOptionsOf(scenario: Scenario, ipFamily: IpFamily, state: ClusterStateView): TableOptions {
@@ -90,12 +90,10 @@ export class ScenarioTables {
     this.#scenario = scenario;
   }
 
-  /** The tables for a state of the scenario. */
   update(state: ScenarioState): TablesByFamily {
     return this.deliver(recordEvents(this.#scenario, state));
   }
 
-  /** The tables after some events. */
   deliver(events: readonly ClusterEvent[]): TablesByFamily {
     const dirty: Dirty = this.#state.apply(events);
     this.#tables = new Map(
@@ -106,4 +104,86 @@ export class ScenarioTables {
     );
     return this.#tables;
   }
+}
+
+const resources = ['Service', 'EndpointSlice', 'Node', 'ServiceCIDR'] as const;
+
+/** The records of a state's objects that the projections accept, by resource. */
+export function recordsOf<K extends keyof RawObjects>(objects: readonly ClusterObject[], kind: K): readonly never[] {
+  return objects
+    .filter((object) => object.kind === kind)
+    .flatMap((object) => {
+      // `never` lets the caller name the record type of `kind`. On the wire, times are text.
+      const projected = projections[kind](object as unknown as RawObjects[K]);
+      return projected.status === 'record' ? [projected.record as never] : [];
+    });
+}
+
+/** The four `replace` events with which a source delivers a state. */
+export function recordEvents(scenario: Scenario, state: ScenarioState): readonly ClusterEvent[] {
+  const objects = clusterObjects(scenario, state);
+  return resources.map((resource) => ({ kind: 'replace', resource, items: recordsOf(objects, resource) }));
+}
+
+/** The cluster at one point of a scenario. */
+export interface ScenarioState {
+  readonly services: ReadonlyMap<string, ScenarioService>;
+  readonly endpoints: readonly ScenarioEndpoint[];
+  /** Address of node1's Node object in the scenario's own family; undefined: the address of the plan. */
+  readonly nodeAddress: IpAddress | undefined;
+  /** ServiceCIDR objects by name, beside the one that the cluster began with. */
+  readonly serviceCidrs: ReadonlyMap<string, string>;
+}
+
+/** A cluster without Services. */
+export const emptyState: ScenarioState = {
+  services: new Map(),
+  endpoints: [],
+  nodeAddress: undefined,
+  serviceCidrs: new Map(),
+};
+
+/** The state before the first step. */
+export function firstState(scenario: Scenario): ScenarioState {
+  return {
+    ...emptyState,
+    services: new Map(scenario.services.map((service) => [service.name, service])),
+    endpoints: scenario.endpoints,
+  };
+}
+
+/** The state after a step; the same object if the step only checks. */
+export function nextState(state: ScenarioState, step: ScenarioStep): ScenarioState {
+  switch (step.kind) {
+    case 'putService':
+      return { ...state, services: new Map([...state.services, [step.service.name, step.service]]) };
+    case 'removeService':
+      return {
+        ...state,
+        services: new Map([...state.services].filter(([name]) => name !== step.service)),
+        endpoints: state.endpoints.filter((endpoint) => endpoint.service !== step.service),
+      };
+    case 'putEndpoint':
+      return { ...state, endpoints: [...without(state, step.endpoint), step.endpoint] };
+    case 'removeEndpoint':
+      return {
+        ...state,
+        endpoints: state.endpoints.filter((one) => one.service !== step.service || one.ip !== step.ip),
+      };
+    case 'nodeAddress':
+      return { ...state, nodeAddress: step.address };
+    case 'putServiceCidr':
+      return { ...state, serviceCidrs: new Map([...state.serviceCidrs, [step.name, step.cidr]]) };
+    case 'removeServiceCidr':
+      return { ...state, serviceCidrs: new Map([...state.serviceCidrs].filter(([name]) => name !== step.name)) };
+    default:
+      return state;
+  }
+}
+
+/** An endpoint replaces the one with the same Service, address and slice. */
+function without(state: ScenarioState, endpoint: ScenarioEndpoint): readonly ScenarioEndpoint[] {
+  return state.endpoints.filter(
+    (one) => one.service !== endpoint.service || one.ip !== endpoint.ip || one.slice !== endpoint.slice,
+  );
 }

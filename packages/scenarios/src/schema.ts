@@ -15,7 +15,6 @@ const servicePort = v.strictObject({
   nodePort: v.optional(port),
 });
 
-/** A Service in a file. */
 export const serviceSchema = v.strictObject({
   name: key,
   type: v.optional(v.picklist(['ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName']), 'ClusterIP'),
@@ -36,7 +35,6 @@ export const serviceSchema = v.strictObject({
 
 const family = v.optional(v.picklist(['own', 'other']), 'own');
 
-/** An endpoint in a file. */
 export const endpointSchema = v.strictObject({
   service: key,
   ip: v.string(),
@@ -83,7 +81,6 @@ function perDataplane<Schema extends v.GenericSchema>(
 }
 const expectations = v.union([expectationSchema, perDataplane(expectationSchema)]);
 
-/** A flow in a file. */
 export const flowSchema = v.strictObject({
   /**
    * `pod`, `node`, `outside`, or the address of an endpoint of the node under test (hairpin). `itself`: the node, from
@@ -102,38 +99,25 @@ export const flowSchema = v.strictObject({
   family,
 });
 
-const healthCheckStep = v.strictObject({
-  'health-check': v.strictObject({
-    service: key,
-    status: v.union([v.literal(200), v.literal(503), v.literal('closed')]),
-    localEndpoints: v.optional(v.number()),
-    family,
-  }),
-});
-const putServiceStep = v.strictObject({ 'put-service': serviceSchema });
-const removeServiceStep = v.strictObject({ 'remove-service': key });
-const putEndpointStep = v.strictObject({ 'put-endpoint': endpointSchema });
-const removeEndpointStep = v.strictObject({
-  'remove-endpoint': v.strictObject({ service: key, ip: v.string(), family }),
-});
-const nodeAddressStep = v.strictObject({ 'node-address': v.string() });
-const putServiceCidrStep = v.strictObject({
-  'put-service-cidr': v.strictObject({ name: v.string(), cidr: v.string() }),
-});
-const removeServiceCidrStep = v.strictObject({ 'remove-service-cidr': v.string() });
-const restartAgentStep = v.strictObject({ 'restart-agent': v.literal(true) });
-
 const changesAndChecks = [
-  healthCheckStep,
-  putServiceStep,
-  removeServiceStep,
-  putEndpointStep,
-  removeEndpointStep,
-  nodeAddressStep,
-  putServiceCidrStep,
-  removeServiceCidrStep,
-  restartAgentStep,
+  v.strictObject({
+    'health-check': v.strictObject({
+      service: key,
+      status: v.union([v.literal(200), v.literal(503), v.literal('closed')]),
+      localEndpoints: v.optional(v.number()),
+      family,
+    }),
+  }),
+  v.strictObject({ 'put-service': serviceSchema }),
+  v.strictObject({ 'remove-service': key }),
+  v.strictObject({ 'put-endpoint': endpointSchema }),
+  v.strictObject({ 'remove-endpoint': v.strictObject({ service: key, ip: v.string(), family }) }),
+  v.strictObject({ 'node-address': v.string() }),
+  v.strictObject({ 'put-service-cidr': v.strictObject({ name: v.string(), cidr: v.string() }) }),
+  v.strictObject({ 'remove-service-cidr': v.string() }),
+  v.strictObject({ 'restart-agent': v.literal(true) }),
 ] as const;
+
 const anyStep = v.union([flowSchema, ...changesAndChecks]);
 const stepNames = changesAndChecks.flatMap(({ entries }) => Object.keys(entries));
 

@@ -2,15 +2,18 @@ import type { CaseInfo, CatalogueOptions, ConformanceCase, FamilyCell } from '..
 import { matrixCases, scenarioCases } from './scenario-cases.ts';
 import { straySegments } from './packets/stray-segments.ts';
 import { rolloutCases } from './rollouts/run-rollout-case.ts';
+import { casesOf } from './sequences/support/sequence-context.ts';
 import { sequenceCases } from './sequences/index.ts';
+
+const strayCases = (options: CatalogueOptions): readonly ConformanceCase[] => casesOf(straySegments, options);
 
 /**
  * Every case there is for a dataplane in a cluster with these families, also those that are not for this dataplane (they
  * say why). Scenario files first, then the matrix, sequences and rolling updates; ids are unique.
  */
 export function catalogue(options: CatalogueOptions): readonly ConformanceCase[] {
-  const all = [scenarioCases, matrixCases, sequenceCases, straySegments, rolloutCases].flatMap<ConformanceCase>(
-    (cases) => cases(options),
+  const all = [scenarioCases, matrixCases, sequenceCases, strayCases, rolloutCases].flatMap<ConformanceCase>((cases) =>
+    cases(options),
   );
   return all.filter(({ families }) => isInCell(families, options.cell));
 }

@@ -11,7 +11,6 @@ import {
 import type { CaseInfo, ConformanceCase } from '../model/case.ts';
 import { checkIdOf } from './scenario-cases.ts';
 
-/** Options of `list`. */
 export interface ListOptions {
   readonly format: 'text' | 'json';
   /** Dataplane whose cases are listed. */

@@ -50,7 +50,6 @@ export function scenarioCaseId({ id, ipFamily, isDualStack }: Scenario): string 
   return `scenario/${id}/${isDualStack ? 'dual-' : ''}${ipFamily.toLowerCase()}`;
 }
 
-/** Abilities that all steps of a scenario need. */
 export function scenarioNeeds(scenario: Scenario): readonly Ability[] {
   const { steps, agent } = scenario;
   const has = (kind: Scenario['steps'][number]['kind']): boolean => steps.some((step) => step.kind === kind);
@@ -101,7 +100,6 @@ function isConfigured(agent: ScenarioAgent): boolean {
   return !isAsUsual || nodePortAddresses.length > 0 || !localhostNodePorts || routerIpMode;
 }
 
-/** Flows of a scenario, in the order of its steps. */
 export function flowsOf({ steps }: Pick<Scenario, 'steps'>): readonly ScenarioFlow[] {
   return steps.flatMap((step) => (step.kind === 'flow' ? [step.flow] : []));
 }

@@ -10,16 +10,13 @@ import type { NodePair } from './preflight.ts';
 import type { TrafficPod } from './start-pods.ts';
 import { callPod, type Caller } from './traffic-caller.ts';
 
-/** A run's place in a cluster. */
 export interface ClusterPlace {
   readonly caller: Caller;
   readonly run: string;
-  /** Pods that send, by source class. */
   readonly senders: Readonly<Record<SourceClass, TrafficPod>>;
   readonly book: AddressBook;
   readonly pool: EchoPool;
   readonly nodes: NodePair;
-  /** All addresses of the node under test. */
   readonly nodeAddresses: readonly string[];
 }
 
@@ -28,7 +25,6 @@ const awaitedTimeout = 300;
 /** With more attempts at once, a pod with little CPU takes an answer for a drop. */
 const mostAtOnce = 60;
 
-/** A flow that is ready to be sent in a cluster. */
 export function connectInCluster(flow: ScenarioFlow, place: ClusterPlace, signal: AbortSignal): FlowConnector {
   const { caller, book, pool } = place;
   const sender = senderOf(flow, place);

@@ -53,7 +53,6 @@ export class EchoPool {
     return this.#podsByAddress.get(address);
   }
 
-  /** The real address of an endpoint. */
   realAddress(address: IpAddress): IpAddress {
     const real = this.#podsByAddress.get(address)?.addresses[ipFamilyOf(address)];
     if (real !== undefined) return real;

@@ -7,17 +7,14 @@ import { realPort } from './echo-pool.ts';
 import type { TrafficPod } from './start-pods.ts';
 import { callPod } from './traffic-caller.ts';
 
-/** Inputs of markers. */
 interface MarkerPlace extends Pick<ClusterPlace, 'caller' | 'run' | 'senders'> {
   readonly clock: Clock;
   /** Pod behind the marker. */
   readonly endpoint: TrafficPod;
-  /** IP families of the cluster. */
   readonly families: readonly IpFamily[];
   readonly onProgress: (text: string) => void;
 }
 
-/** Port of the marker's endpoint. */
 export const markerPort: number = realPort(9_100);
 
 /** Longest call, in milliseconds: proxies in front of API servers cut long calls off. */

@@ -6,7 +6,6 @@ import type { NodePair } from './preflight.ts';
 import type { WantedService } from './real-objects.ts';
 import { isDeepStrictEqual } from 'node:util';
 
-/** API client, namespace and address book of a run. */
 export interface ObjectPlace {
   readonly api: ObjectClient;
   readonly namespace: string;
@@ -17,7 +16,6 @@ const { services } = apiResources;
 const takenText = /already allocated|not in the valid range/;
 
 interface Held {
-  /** The Service as the scenario wants it. */
   readonly wanted: WantedService;
   /** The Service as the API server returned it. */
   readonly object: Service;
@@ -188,7 +186,6 @@ function nameOf({ metadata }: Service | EndpointSlice): string {
   return metadata.name ?? '';
 }
 
-/** Port of a scenario, with its protocol. */
 type PortKey = `${number}/${string}`;
 
 /**

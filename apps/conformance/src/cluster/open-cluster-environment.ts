@@ -40,13 +40,11 @@ export interface ClusterEnvironmentOptions {
   readonly onProgress: (text: string) => void;
 }
 
-/** Default of `image`. */
 export const defaultImage = 'switchyard/conformance:0.1.0';
 
 /** Longest clean-up after ^C, in milliseconds. */
 const removalTimeout = 200_000;
 
-/** The environment on an existing cluster. */
 export interface ClusterEnvironment extends TestEnvironment {
   /** The nodes that stand for node1, which is under test, and node2. */
   readonly nodes: NodePair;

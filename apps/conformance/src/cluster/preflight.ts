@@ -9,7 +9,6 @@ import { type Caller, callPod } from './traffic-caller.ts';
 /** Label of every object that a run makes; its value is the run's name. */
 export const runLabel = 'switchyard.dev/conformance-run';
 
-/** Facts about a cluster before the run writes to it. */
 interface Preflight {
   readonly nodes: NodePair;
   /** Namespaces of runs in progress, or of runs that did not clean up. */
@@ -148,7 +147,6 @@ function nameOf({ metadata }: Node): string {
   return metadata?.name ?? '';
 }
 
-/** Inputs for the removal of namespaces. */
 interface RemovalOptions {
   readonly api: ObjectClient;
   readonly clock: Clock;

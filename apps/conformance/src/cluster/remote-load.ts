@@ -2,7 +2,6 @@ import { asError } from '@switchyard/core';
 import { type LoadOptions, type LoadResult, LoadResults, type LoadRun } from '@switchyard/lab';
 import { callPod, type CalledPod, type Caller } from './traffic-caller.ts';
 
-/** Sender and destination of a load. */
 export interface RemoteLoadPlace {
   readonly caller: Caller;
   readonly pod: CalledPod;

@@ -11,7 +11,6 @@ export interface TrafficPod extends CalledPod {
   readonly addresses: Readonly<Partial<Record<IpFamily, IpAddress>>>;
 }
 
-/** Inputs for starting pods. */
 export interface PodStarter {
   readonly caller: Caller;
   readonly settings: PodSettings;
@@ -126,7 +125,6 @@ async function eventsOf(
   return events.items.toSorted((a, b) => time(a).localeCompare(time(b)));
 }
 
-/** One pod of a run. */
 export interface PodPlan {
   readonly name: string;
   /** Name of the Node, which pods name themselves instead of the scheduler. */
@@ -136,7 +134,6 @@ export interface PodPlan {
   readonly port: number;
 }
 
-/** Settings that all pods of a run share. */
 export interface PodSettings {
   readonly run: string;
   readonly namespace: string;

@@ -9,13 +9,11 @@ export interface Caller {
   readonly token: string;
 }
 
-/** A pod to call. */
 export interface CalledPod {
   readonly name: string;
   readonly port: number;
 }
 
-/** A call to a pod. */
 export interface PodCall<K extends TrafficCall> {
   readonly name: K;
   readonly argument: TrafficCalls[K]['argument'];
@@ -26,7 +24,6 @@ export interface PodCall<K extends TrafficCall> {
 /** Long enough for attempts of a dropped flow, which run one after the other. */
 const longestCall = seconds(150);
 
-/** Outcome of a call that may fail. */
 export type CallOutcome<T> =
   | { readonly status: 'done'; readonly result: T }
   | { readonly status: 'failed'; readonly why: string };

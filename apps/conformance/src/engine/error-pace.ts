@@ -26,7 +26,6 @@ export class ErrorPace {
     this.#clock = clock;
   }
 
-  /** The limits for this flow's sender. */
   limitsFor(flow: ScenarioFlow): ErrorLimits {
     const receiver = `${flow.fromEndpoint ?? flow.from} ${ipFamilyOf(flow.to)}`;
     return { heldBack: () => this.#heldBack(), paced: (work) => this.#paced(receiver, work) };

@@ -2,7 +2,6 @@ import type { Random } from '@switchyard/core';
 import { isOnlyLooking } from './run-scenario.ts';
 import type { ConformanceCase, ScenarioCase } from '../model/case.ts';
 
-/** Cases that run together. */
 export type Unit =
   | { readonly kind: 'single'; readonly settings: string; readonly cases: readonly [ConformanceCase] }
   /** Written to the cluster together and checked together. */

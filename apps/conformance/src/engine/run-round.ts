@@ -117,7 +117,6 @@ function placesFor({ cases }: Unit): number {
   return cases.every(({ tags }) => tags.includes('rollout')) ? 1 : 2;
 }
 
-/** The result of a case that was not run. */
 function notRun(one: ConformanceCase, status: 'skipped' | 'error', because: string): CaseResult {
   const { id, title, why, tags, families } = one;
   const startedAt = new Date(systemClock.now()).toISOString();
@@ -167,7 +166,6 @@ function looks({ scenario }: ScenarioCase): boolean {
   return scenario.steps.some((step) => checkIdOf(scenario, step) !== undefined);
 }
 
-/** One proxy in one cell. */
 export interface ProxyRun {
   readonly target: Target;
   readonly proxy: ProxyUnderTest;

@@ -174,7 +174,6 @@ async function untilMoved(
   }
 }
 
-/** Checks a health check. */
 async function healthCheck(
   scenario: Scenario,
   step: HealthStep,

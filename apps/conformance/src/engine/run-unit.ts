@@ -21,7 +21,6 @@ const packetsAtOnce = 160;
 /** A case that takes longer has got stuck. */
 const longest = 15 * 60_000;
 
-/** Progress of a running unit. */
 export interface UnitEvents {
   started(id: string): void;
   progress(id: string, text: string): void;
@@ -93,7 +92,6 @@ function isRefusal(error: unknown): boolean {
   return error instanceof ApiServerError && error.status !== undefined && error.status >= 400 && error.status < 500;
 }
 
-/** One case being run once. */
 class Attempt {
   readonly #case: ConformanceCase;
   readonly #environment: TestEnvironment;
@@ -120,7 +118,6 @@ class Attempt {
     return this.#end !== undefined || this.#error !== undefined;
   }
 
-  /** Records the error that ended it. */
   fail(error: unknown): void {
     this.#error = error;
   }
@@ -234,7 +231,7 @@ function startRecording(
     rollouts,
     withoutVerdict,
     check: (given, at) => {
-      const isAsExpected = given.isAsExpected ?? given.expected === given.observed;
+      const isAsExpected = given.expected === given.observed;
       const path = isAsExpected || at === undefined ? Promise.resolve([]) : pathOf(at);
       path.catch(() => undefined); // `checks` rejects with it
       checks.push({ check: { ...given, isAsExpected, path: [] }, path });

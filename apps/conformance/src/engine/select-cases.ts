@@ -32,7 +32,6 @@ export function selectCases(options: CatalogueOptions, selection: Selection): re
   return [...own, ...chooseCases(catalogue(options), selection).filter(({ id }) => !ids.has(id))];
 }
 
-/** Selection of cases. */
 export interface Choice {
   /** Empty: all. `*` stops at a slash, `**` does not, `?` is one letter. A case is wanted when one glob matches its id. */
   readonly globs: readonly string[];
@@ -70,7 +69,6 @@ export function chooseCases(all: readonly ConformanceCase[], { globs, tags }: Ch
   );
 }
 
-/** A glob as a pattern for a whole id. */
 export function globPattern(glob: string): RegExp {
   const parts = glob.split(/(\*\*|\*|\?)/).map((part) => {
     switch (part) {

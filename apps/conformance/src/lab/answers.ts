@@ -4,7 +4,6 @@ import { healthText, type Scenario, type ScenarioHealthCheck } from '@switchyard
 import { servicesOf } from '../cases/scenario-cases.ts';
 import type { Seen } from '../model/test-environment.ts';
 
-/** How to read an answer. */
 export interface AnswerContext {
   /** The endpoint, of the flow's family, whose echo server gives this name. */
   readonly endpointOf: (echo: string) => IpAddress | undefined;
@@ -17,7 +16,6 @@ export interface AnswerContext {
   readonly wanted: string;
 }
 
-/** A probe's result in the terms of a scenario. */
 export function seenOf(result: ProbeResult, context: AnswerContext): Seen {
   if (result.status !== 'answered') return seenOfSilence(result);
   const { by, seenSource = '' } = result;
@@ -32,7 +30,6 @@ export function seenOf(result: ProbeResult, context: AnswerContext): Seen {
   return { kind: 'endpoint', address, port: context.portOf(destinationPort), isMasqueraded, isSender };
 }
 
-/** Result of a probe that no endpoint answered. */
 function seenOfSilence(result: Exclude<ProbeResult, { readonly status: 'answered' }>): Seen {
   switch (result.status) {
     case 'refused':

@@ -150,7 +150,6 @@ const addresses: Readonly<Record<IpFamily, IpAddress>> = {
 export const markerPort = 9100;
 const [firstPort, lastPort] = [10_000, 60_000];
 
-/** Inputs of the marker. */
 export interface MarkerPlace {
   readonly hosts: LabHosts;
   readonly feed: ClusterFeed;

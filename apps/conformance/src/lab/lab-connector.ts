@@ -8,7 +8,6 @@ import type { LabHosts } from './lab-hosts.ts';
 /** Timeout of one attempt while waiting for an answer, in milliseconds. Short, so that attempts follow quickly. */
 const awaitedTimeout = 100;
 
-/** A flow that is ready to be sent in a lab. */
 export async function connectInLab(flow: ScenarioFlow, hosts: LabHosts, signal: AbortSignal): Promise<FlowConnector> {
   const { host, source } = hosts.senderOf(flow);
   if (flow.from === 'outside') await hosts.routeFromOutside([flow.to]);

@@ -12,7 +12,6 @@ import { fixturesFor, LabHosts } from './lab-hosts.ts';
 import { LabProxy } from './lab-proxy.ts';
 import type { ProxyProgram } from './proxy-program.ts';
 
-/** Settings of a lab environment. */
 export interface LabEnvironmentOptions {
   /** Name of the lab: [a-z0-9]{1,8}, unique on this machine. */
   readonly name: string;

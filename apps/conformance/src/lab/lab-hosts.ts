@@ -1,15 +1,15 @@
-import { HostError, ipFamilies, ipFamilyOf, millis, systemClock, parseIp, UsageError } from '@switchyard/core';
+import { HostError, ipFamilies, ipFamilyOf, millis, systemClock, UsageError } from '@switchyard/core';
 import type { IpAddress, IpFamily } from '@switchyard/core';
 import { createProber, startEchoServer, startSctpServers } from '@switchyard/lab';
 import type { Lab, LabHost, LabNode, LabPod, Prober } from '@switchyard/lab';
 import {
+  inFamily,
   clientPodAddresses,
   clientPodBridge,
   type ScenarioFlow,
   secondNodeAddresses,
   endpointPods,
   nodeAddresses,
-  type Scenario,
 } from '@switchyard/scenarios';
 import { flowsOf, servicesOf } from '../cases/scenario-cases.ts';
 import { sequencePods } from '../cases/sequences/support/object-factory.ts';
@@ -52,7 +52,6 @@ export class LabHosts {
     return this.#clientPod;
   }
 
-  /** Host and source address of a flow. */
   senderOf(flow: ScenarioFlow): { readonly host: LabHost; readonly source: string } {
     const family = ipFamilyOf(flow.to);
     const host = this.#senderHost(flow);
@@ -238,55 +237,37 @@ export function fixturesFor(cases: readonly ConformanceCase[], families: readonl
   for (const scenario of scenarios) {
     const isSctp = servicesOf(scenario).some(({ ports }) => ports.some(({ protocol }) => protocol === 'SCTP'));
     for (const [address, { node, ports }] of endpointPods(scenario)) {
-      const at = place(hostPartOf(address), node);
+      const at = place(ipv4Of(address), node);
       for (const port of ports) at.ports.add(port);
       at.hasSctp ||= isSctp;
     }
   }
   if (cases.some(({ kind }) => kind === 'sequence')) {
     for (const address of Object.values(sequencePods)) {
-      const at = place(hostPartOf(address), address.startsWith('10.244.1.') ? 'node1' : 'node2');
+      const at = place(address, address.startsWith('10.244.1.') ? 'node1' : 'node2');
       for (const port of sequencePorts) at.ports.add(port);
       at.hasSctp = true;
     }
   }
   const endpoints = [...places].map(([key, { node, ports, hasSctp }]) => ({
-    name: `echo-${key}`,
+    name: `echo-${key.replace('172.18.0', 'n').replace('10.244.', '').replace('.', '-')}`,
     node,
     ports,
     hasSctp,
-    addresses: Object.fromEntries(families.map((family) => [family, addressOf(key, family)])),
+    addresses: Object.fromEntries(families.map((family) => [family, inFamily(key, family)])),
   }));
-  return { endpoints, ownAddresses: calledByItself(scenarios) };
+  const toThemselves = scenarios.flatMap(flowsOf).filter(({ isFromItself }) => isFromItself);
+  return { endpoints, ownAddresses: new Set(toThemselves.map(({ to }) => to)) };
 }
 
-/** The two numbers that an address of the plan shows in both families: `1-5` of 10.244.1.5 and fd00:10:244:1::5; `n-11` of a node. */
-function hostPartOf(address: IpAddress): string {
-  const isV4 = ipFamilyOf(address) === 'IPv4';
-  const pod = (isV4 ? /^10\.244\.(\d+)\.(\d+)$/ : /^fd00:10:244:(\d+)::(\d+)$/).exec(address);
-  if (pod !== null) return `${pod[1]}-${pod[2]}`;
-  const node = (isV4 ? /^172\.18\.0\.(\d+)$/ : /^fd00:172:18::(\d+)$/).exec(address);
-  if (node !== null) return `n-${node[1]}`;
-  throw new UsageError(
-    'conformance.fixture',
-    `${address} cannot be an endpoint in the lab: it is in no pod or node network of the plan`,
-  );
-}
-
-function addressOf(key: string, family: IpFamily): IpAddress {
-  const [net = '', host = ''] = key.split('-');
-  const isV4 = family === 'IPv4';
-  if (net === 'n') return parseIp(isV4 ? `172.18.0.${host}` : `fd00:172:18::${host}`);
-  return parseIp(isV4 ? `10.244.${net}.${host}` : `fd00:10:244:${net}::${host}`);
-}
-
-function calledByItself(scenarios: readonly Scenario[]): ReadonlySet<IpAddress> {
-  return new Set(
-    scenarios
-      .flatMap(flowsOf)
-      .filter(({ isFromItself }) => isFromItself)
-      .map(({ to }) => to),
-  );
+/** The IPv4 address of the plan that a pod or node has in both families of the lab, by its digits. */
+function ipv4Of(address: IpAddress): string {
+  const v4 = address
+    .replace(/^fd00:10:244:(\d+)::(\d+)$/, '10.244.$1.$2')
+    .replace(/^fd00:172:18::(\d+)$/, '172.18.0.$1');
+  if (/^(?:10\.244\.\d+|172\.18\.0)\.\d+$/.test(v4)) return v4;
+  const why = 'it is in no pod or node network of the plan';
+  throw new UsageError('conformance.fixture', `${address} cannot be an endpoint in the lab: ${why}`);
 }
 
 const nodeOwned: ReadonlySet<string> = new Set([

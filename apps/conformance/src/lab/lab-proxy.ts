@@ -12,7 +12,6 @@ import { setPriority } from 'node:os';
 /** Longest time for a proxy to apply what was written, in milliseconds. The start of kube-proxy takes about a second. */
 const patience = 30_000;
 
-/** Settings of the proxy of a lab node. */
 export interface LabProxyOptions {
   readonly program: ProxyProgram;
   readonly node: LabNode;
@@ -24,7 +23,6 @@ export interface LabProxyOptions {
   readonly others: readonly LabProxy[];
 }
 
-/** The proxy under test, on a lab node. */
 export class LabProxy implements ProxyControl, AsyncDisposable {
   readonly #options: LabProxyOptions;
   #process: LabProcess | undefined;

@@ -7,7 +7,6 @@ import { access, constants } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** Inputs for a proxy's command line. */
 export interface ProxyPlace {
   readonly node: LabNode;
   readonly kubeconfig: string;
@@ -76,7 +75,6 @@ export async function ownProxy(name: BackendName): Promise<ProxyProgram> {
   };
 }
 
-/** Values of `--proxy-cmd`, `--proxy-name` and `--mode`. */
 export interface ForeignOptions {
   readonly command: string;
   /** Undefined: the base name of the command's program. */
@@ -124,7 +122,6 @@ function quoted(text: string): string {
   return /^[\w@%+=:,./[\]-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** Settings that every proxy understands. */
 export interface ProxySettings {
   readonly agent: ScenarioAgent;
   readonly mode: DataplaneName;
@@ -144,9 +141,11 @@ export function proxyFlags(settings: ProxySettings): readonly string[] {
     '--conntrack-min=0',
     '--oom-score-adj=0',
     `--healthz-bind-address=${anyAddress(families)}:10256`,
-    ...detectionFlags(agent, families),
+    ...detectionOf(agent, families).flags,
     ...(agent.masqueradeAll ? ['--masquerade-all'] : []),
-    ...nodePortFlags(agent, families),
+    ...(agent.nodePortAddresses === 'default'
+      ? []
+      : [`--nodeport-addresses=${nodePortList(agent, families).join(',')}`]),
     ...(agent.localhostNodePorts ? [] : ['--iptables-localhost-nodeports=false']),
     // The default of a second between two applies would be most of what the cases wait for.
     ...(dataplaneNamed(mode).defaultMinSyncPeriod === 'kubeProxy' ? ['--iptables-min-sync-period=1ms'] : []),
@@ -156,10 +155,8 @@ export function proxyFlags(settings: ProxySettings): readonly string[] {
 /** Settings as a KubeProxyConfiguration (kubeproxy.config.k8s.io/v1alpha1), as JSON, which is YAML. */
 export function proxyConfigFile(settings: ProxySettings): string {
   const { agent, mode, families, kubeconfig, node } = settings;
-  const { detectLocal } = agent;
   const { kubeProxyMode } = dataplaneNamed(mode);
   const common = { masqueradeAll: agent.masqueradeAll, minSyncPeriod: '1ms' };
-  const hasCidr = detectLocal.kind === 'clusterCIDR';
   const document = {
     apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
     kind: 'KubeProxyConfiguration',
@@ -169,20 +166,10 @@ export function proxyConfigFile(settings: ProxySettings): string {
     conntrack: { maxPerCore: 0, min: 0 },
     oomScoreAdj: 0,
     healthzBindAddress: `${anyAddress(families)}:10256`,
-    ...(hasCidr ? { clusterCIDR: cidrsOf(families) } : {}),
-    ...(detectLocal.kind === 'nodeCIDR' ? { detectLocalMode: 'NodeCIDR' } : {}),
-    ...(detectLocal.kind === 'bridgeInterface'
-      ? { detectLocalMode: 'BridgeInterface', detectLocal: { bridgeInterface: detectLocal.name } }
-      : {}),
-    ...(detectLocal.kind === 'interfaceNamePrefix'
-      ? { detectLocalMode: 'InterfaceNamePrefix', detectLocal: { interfaceNamePrefix: detectLocal.prefix } }
-      : {}),
+    ...detectionOf(agent, families).config,
     ...(agent.nodePortAddresses === 'default' ? {} : { nodePortAddresses: nodePortList(agent, families) }),
     ...(kubeProxyMode === kubeProxyDefault.name ? {} : { [kubeProxyMode]: common }),
-    iptables: {
-      ...common,
-      ...(agent.localhostNodePorts ? {} : { localhostNodePorts: false }),
-    },
+    iptables: { ...common, ...(agent.localhostNodePorts ? {} : { localhostNodePorts: false }) },
   };
   return `${JSON.stringify(document, undefined, 2)}\n`;
 }
@@ -191,34 +178,36 @@ function anyAddress(families: readonly IpFamily[]): string {
   return families.includes('IPv4') ? '0.0.0.0' : '[::]';
 }
 
-function cidrsOf(families: readonly IpFamily[]): string {
-  return families.map((family) => clusterCidrs[family]).join(',');
-}
-
-function nodePortFlags(agent: ScenarioAgent, families: readonly IpFamily[]): readonly string[] {
-  if (agent.nodePortAddresses === 'default') return [];
-  const list = nodePortList(agent, families);
-  return [`--nodeport-addresses=${list.join(',')}`];
-}
-
 /** A list of one family leaves the other open. Empty would be the default, which is not every address in every mode. */
 function nodePortList({ nodePortAddresses: given }: ScenarioAgent, families: readonly IpFamily[]): readonly string[] {
   if (typeof given === 'string') return [given];
   return given.length > 0 ? given : families.map((family) => (family === 'IPv4' ? '0.0.0.0/0' : '::/0'));
 }
 
-function detectionFlags({ detectLocal }: ScenarioAgent, families: readonly IpFamily[]): readonly string[] {
+/** How the proxy recognizes pods, as flags and as fields of the file. */
+function detectionOf(
+  { detectLocal }: ScenarioAgent,
+  families: readonly IpFamily[],
+): { readonly flags: readonly string[]; readonly config: object } {
   switch (detectLocal.kind) {
     case 'none':
-      return [];
-    case 'clusterCIDR':
-      return [`--cluster-cidr=${cidrsOf(families)}`];
+      return { flags: [], config: {} };
+    case 'clusterCIDR': {
+      const clusterCIDR = families.map((family) => clusterCidrs[family]).join(',');
+      return { flags: [`--cluster-cidr=${clusterCIDR}`], config: { clusterCIDR } };
+    }
     case 'nodeCIDR':
-      return ['--detect-local-mode=NodeCIDR'];
+      return { flags: ['--detect-local-mode=NodeCIDR'], config: { detectLocalMode: 'NodeCIDR' } };
     case 'bridgeInterface':
-      return ['--detect-local-mode=BridgeInterface', `--pod-bridge-interface=${detectLocal.name}`];
+      return {
+        flags: ['--detect-local-mode=BridgeInterface', `--pod-bridge-interface=${detectLocal.name}`],
+        config: { detectLocalMode: 'BridgeInterface', detectLocal: { bridgeInterface: detectLocal.name } },
+      };
     case 'interfaceNamePrefix':
-      return ['--detect-local-mode=InterfaceNamePrefix', `--pod-interface-name-prefix=${detectLocal.prefix}`];
+      return {
+        flags: ['--detect-local-mode=InterfaceNamePrefix', `--pod-interface-name-prefix=${detectLocal.prefix}`],
+        config: { detectLocalMode: 'InterfaceNamePrefix', detectLocal: { interfaceNamePrefix: detectLocal.prefix } },
+      };
     default:
       return assertNever(detectLocal);
   }

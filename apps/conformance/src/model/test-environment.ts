@@ -66,7 +66,6 @@ export interface FlowConnector {
   firstAnswer(by: IpAddress, wait: { readonly interval: Millis; readonly timeout: Millis }): Promise<FirstAnswer>;
 }
 
-/** Options of the start of a proxy. */
 export interface StartOptions {
   /**
    * The start is measured: the proxy gets the highest priority for its whole life, so that a busy machine gives the same verdict as an
@@ -154,8 +153,8 @@ export interface FlowAt {
 
 /** Records the results of a case, in order. */
 export interface CaseRecorder {
-  /** The verdict is `expected === observed`, unless `isAsExpected` is given (limits: "under 0.61 s"). */
-  check(check: Omit<CheckResult, 'isAsExpected' | 'path'> & { readonly isAsExpected?: boolean }, at?: FlowAt): void;
+  /** The verdict is `expected === observed`. */
+  check(check: Omit<CheckResult, 'isAsExpected' | 'path'>, at?: FlowAt): void;
   /** Records a check without a verdict, with the reason. It counts neither as passed nor as failed. */
   inconclusive(check: InconclusiveCheck): void;
   /** A rolling update's picture and figures. */

@@ -14,7 +14,6 @@ export interface Column {
   readonly rounds: number;
 }
 
-/** The columns of a report, in the order in which they come in it. */
 export function columnsOf(report: ReportFile): readonly Column[] {
   const hasTargets = new Set(report.runs.map(({ target }) => target)).size > 1;
   const runsByKey = Map.groupBy(report.runs, (run) => columnKey(run, hasTargets));
@@ -41,7 +40,6 @@ function columnKey({ proxy, cell, target }: RunReport, hasTargets: boolean): str
   return `${proxy.name}/${cell}${hasTargets ? `@${target}` : ''}`;
 }
 
-/** One round's result of a case. */
 export interface RoundResult {
   readonly round: number;
   readonly result: CaseResult;
@@ -53,15 +51,12 @@ export function resultsById(column: Pick<Column, 'runs'>): ReadonlyMap<string, r
   return Map.groupBy(results, ({ result }) => result.id);
 }
 
-/** Number of cases by status. */
 export type Counts = Readonly<Record<CaseStatus, number>>;
 
-/** Counts before any case has ended. */
 export function noCounts(): Record<CaseStatus, number> {
   return { passed: 0, failed: 0, skipped: 0, error: 0 };
 }
 
-/** The counts of these runs together. */
 export function countsOf(runs: readonly RunReport[]): Counts {
   const counts = noCounts();
   for (const { status } of runs.flatMap(({ cases }) => cases)) counts[status]++;

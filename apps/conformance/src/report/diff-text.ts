@@ -4,7 +4,6 @@ import { styleSheet } from './html/style-sheet.ts';
 import { escapeMarkup } from './markup.ts';
 import { amountText, type Painter, painter, plainText } from './texts.ts';
 
-/** Text for a side without such a check. */
 export const noSuchCheck = 'not looked at';
 
 /** Names of both sides for heads of columns: proxies where they differ, else with cells, else with files. */

@@ -150,7 +150,6 @@ function withoutFigures(text: string): string {
 
 /** One side of a comparison: a proxy in a cell, all its rounds. */
 export interface DiffSide {
-  /** File of the report. */
   readonly file: string;
   readonly column: Column;
 }

@@ -9,7 +9,6 @@ export interface Failure {
   readonly column: Column;
   /** Result of the first such round. */
   readonly result: CaseResult;
-  /** Rounds with this status. */
   readonly rounds: readonly number[];
   /** Rounds in which the case ran. */
   readonly ran: number;
@@ -74,7 +73,6 @@ export function roundsText({ rounds, ran }: Pick<Failure, 'rounds' | 'ran'>): st
   return rounds.length === ran ? `in all ${ran} rounds` : `in round ${rounds.join(', ')} of ${ran}`;
 }
 
-/** Headings of a packet's path. */
 export const pathTitles: Readonly<Record<PacketPath['run'], string>> = {
   table: "path by Switchyard's table",
   packets: 'path in the kernel',

@@ -4,7 +4,6 @@ import { columnsOf, type RoundResult, resultsById } from './columns.ts';
 
 /** A case of one column whose verdict is not the same in all rounds. */
 export interface FlakyCase {
-  /** Key of the column. */
   readonly column: string;
   readonly id: string;
   /** One word or list per round: `passed`, `skipped`, or the failed checks. In order of rounds. */

@@ -148,7 +148,6 @@ export interface PageCell {
   readonly checks: readonly PageCheck[];
 }
 
-/** A case, for the page's script. */
 export interface PageCase {
   readonly title: string;
   readonly why: string;
@@ -164,7 +163,6 @@ export interface PageData {
   readonly cases: Readonly<Record<string, PageCase>>;
 }
 
-/** The data of a report's page. */
 export function pageData(report: ReportFile): PageData {
   const { columns, groups } = matrixOf(report);
   const indexes = new Map<string, number>();

@@ -5,7 +5,6 @@ import { errorGroups, failuresOf, roundsText, failureText, rolloutLine, skipGrou
 import type { ErrorGroup, Failure } from './failures.ts';
 import { flakeLine, flakesOf } from './flakes.ts';
 
-/** Options of a summary. */
 export interface TextOptions {
   readonly colours: boolean;
   /** Number of failures with all checks; the rest is one line each. */

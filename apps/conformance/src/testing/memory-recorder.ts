@@ -8,7 +8,7 @@ export class MemoryRecorder implements CaseRecorder {
   readonly withoutVerdict: InconclusiveCheck[] = [];
 
   check(given: Parameters<CaseRecorder['check']>[0]): void {
-    this.checks.push({ ...given, isAsExpected: given.isAsExpected ?? given.expected === given.observed, path: [] });
+    this.checks.push({ ...given, isAsExpected: given.expected === given.observed, path: [] });
   }
 
   inconclusive(check: InconclusiveCheck): void {

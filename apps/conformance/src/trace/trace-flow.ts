@@ -3,6 +3,8 @@ import { type LabNode, createProber } from '@switchyard/lab';
 import { readConntrack, type PacketPath, readTrace, readCounters } from './read-trace.ts';
 import { startTraceMonitor, type TracedPacket } from './trace-monitor.ts';
 
+type Lines = Promise<readonly string[]>;
+
 /** Limit of the preparation, and again of the packet itself. */
 const patience = millis(2_000);
 /** Wait after the answer until the kernel has reported everything. */
@@ -25,7 +27,7 @@ export async function traceFlow(
   packet: TracedPacket,
   send: () => Promise<unknown>,
   signal: AbortSignal,
-): Promise<readonly string[]> {
+): Lines {
   const before = latest.get(node) ?? Promise.resolve();
   const mine = before.then(() => {
     signal.throwIfAborted(); // hundreds may wait behind each other
@@ -43,12 +45,7 @@ export async function traceFlow(
   }
 }
 
-async function followed(
-  node: LabNode,
-  packet: TracedPacket,
-  send: () => Promise<unknown>,
-  signal: AbortSignal,
-): Promise<readonly string[]> {
+async function followed(node: LabNode, packet: TracedPacket, send: () => Promise<unknown>, signal: AbortSignal): Lines {
   const counters = await readCounters(node, packet.family);
   const sending: string[] = [];
   const text = await (async () => {
@@ -67,7 +64,7 @@ async function followed(
 }
 
 /** Errors of sending; empty if it ended in time, with any answer. */
-async function sent(send: () => Promise<unknown>, signal: AbortSignal): Promise<readonly string[]> {
+async function sent(send: () => Promise<unknown>, signal: AbortSignal): Lines {
   const done = send().then(
     () => [],
     (error: unknown) => [`sending failed: ${messageOf(error)}`],
@@ -119,11 +116,7 @@ function isReplyOf({ head }: PacketPath, request: PacketPath): boolean {
   return isBack && (head.sourcePort === 0 || both.some(({ destinationPort }) => head.sourcePort === destinationPort));
 }
 
-async function conntrackLines(
-  node: LabNode,
-  packet: TracedPacket,
-  request: PacketPath | undefined,
-): Promise<readonly string[]> {
+async function conntrackLines(node: LabNode, packet: TracedPacket, request: PacketPath | undefined): Lines {
   const { exitCode, stdout, stderr } = await node.run('cat', ['/proc/net/nf_conntrack'], { timeout: patience });
   if (exitCode !== 0) return [`conntrack: cannot read /proc/net/nf_conntrack: ${stderr.trim()}`];
   const head = request?.head;
@@ -139,11 +132,7 @@ async function conntrackLines(
 }
 
 /** Route of the packet's last seen destination. */
-async function routeLines(
-  node: LabNode,
-  packet: TracedPacket,
-  request: PacketPath | undefined,
-): Promise<readonly string[]> {
+async function routeLines(node: LabNode, packet: TracedPacket, request: PacketPath | undefined): Lines {
   const destination = request?.tail.destination ?? packet.address;
   const { stdout, stderr } = await node.run('ip', ['route', 'get', destination], { timeout: patience });
   const answer = stdout.trim() || stderr.trim();
@@ -154,7 +143,7 @@ async function routeLines(
 const metricsPort = 10_249;
 
 /** Explanation of the flow by our agent on this node, one line per line of its answer; empty if another proxy runs. */
-async function explainByAgent(node: LabNode, packet: TracedPacket, signal: AbortSignal): Promise<readonly string[]> {
+async function explainByAgent(node: LabNode, packet: TracedPacket, signal: AbortSignal): Lines {
   const from = packet.source ?? node.addresses[packet.family];
   if (from === undefined) return [];
   const to = `${addressAndPort(packet.address, packet.port)}/${packet.protocol}`;
@@ -168,7 +157,7 @@ async function explainByAgent(node: LabNode, packet: TracedPacket, signal: Abort
 }
 
 /** Returns the lines of some work, or one line with its error. */
-export async function orMessage(what: string, work: () => Promise<readonly string[]>): Promise<readonly string[]> {
+export async function orMessage(what: string, work: () => Lines): Lines {
   try {
     return await work();
   } catch (error) {

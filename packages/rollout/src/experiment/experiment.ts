@@ -20,9 +20,7 @@ export interface Experiment {
 /** An experiment with a lab of its own. */
 export interface OwnedExperiment extends Experiment, AsyncDisposable {}
 
-/** Settings of an experiment. */
 export interface ExperimentOptions {
-  /** Name of the lab. */
   readonly name: string;
   /** Factor of all durations of pods; 1 is real time. */
   readonly timeScale: number;

@@ -1,7 +1,6 @@
 import { escapeHtml, timelineSvg, causeText } from './timeline-svg.ts';
 import type { RunRecord, RunSettings, RunSummary } from '../run-record.ts';
 
-/** One run with its summary. */
 export interface ReportedRun {
   readonly run: RunRecord;
   readonly summary: RunSummary;
@@ -32,7 +31,6 @@ ${runs.map(section).join('\n')}
 `;
 }
 
-/** The run's settings in one sentence. */
 function factsOf(settings: RunSettings): string {
   const { profile, interval, fall } = settings.healthCheck;
   const place = settings.runtime === 'docker' ? ' in a container' : '';
@@ -146,7 +144,6 @@ export function resultRows(summaries: readonly RunSummary[]): readonly (readonly
   ];
 }
 
-/** The rows as aligned text. */
 export function textTable(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   const line = (row: readonly string[]): string =>

@@ -17,7 +17,6 @@ interface Row {
   readonly isFirstOfGroup?: boolean;
 }
 
-/** Style and label of a bar. */
 interface BarStyle {
   readonly style: string;
   readonly label: string;

@@ -11,7 +11,6 @@ import type { RequestRecord } from '../run-record.ts';
 const leadSeconds = 4;
 const tailSeconds = 2.5;
 
-/** Requests by one path. */
 export interface PathRequests {
   readonly target: LoadTarget;
   readonly requests: readonly RequestRecord[];

@@ -31,7 +31,6 @@ interface ServerEventLine {
   readonly ipFamily?: string;
 }
 
-/** Name of one of a Service's frontends. */
 export interface FrontendName {
   /** `namespace/name`. */
   readonly service: string;

@@ -22,50 +22,43 @@ export interface EndpointState {
 
 const local = (is: Condition): Member => ({ node: 'node1', is });
 const remote = (is: Condition): Member => ({ node: 'node2', is });
+const state = (id: string, words: string, ...members: readonly Member[]): EndpointState => ({ id, words, members });
 
 /** Every state of the matrix. `terminating` alone means: still serving; `stopped`: terminating and no longer serving. */
 export const endpointStates: readonly EndpointState[] = [
-  { id: 'none', words: 'there is no endpoint', members: [] },
-  { id: 'not-ready', words: 'no endpoint is ready', members: [local('notReady'), remote('notReady')] },
-  { id: 'ready-local-only', words: 'the only endpoint is ready and here', members: [local('ready')] },
-  { id: 'ready-remote-only', words: 'the only endpoint is ready and elsewhere', members: [remote('ready')] },
-  {
-    id: 'ready-both',
-    words: 'one endpoint is ready here and one elsewhere',
-    members: [local('ready'), remote('ready')],
-  },
-  {
-    id: 'terminating-local-beside-ready-remote',
-    words: 'the one here terminates and one elsewhere is ready',
-    members: [local('terminating'), remote('ready')],
-  },
-  {
-    id: 'terminating-remote-beside-ready-local',
-    words: 'the one elsewhere terminates and one here is ready',
-    members: [remote('terminating'), local('ready')],
-  },
-  { id: 'terminating-local-only', words: 'the only endpoint is here and terminates', members: [local('terminating')] },
-  {
-    id: 'terminating-remote-only',
-    words: 'the only endpoint is elsewhere and terminates',
-    members: [remote('terminating')],
-  },
-  {
-    id: 'terminating-both',
-    words: 'all endpoints terminate, here and elsewhere',
-    members: [local('terminating'), remote('terminating')],
-  },
-  {
-    id: 'stopped-beside-ready',
-    words: 'the one here terminates without serving and one elsewhere is ready',
-    members: [local('stopped'), remote('ready')],
-  },
-  {
-    id: 'stopped-beside-terminating',
-    words: 'the one here terminates without serving and one elsewhere terminates',
-    members: [local('stopped'), remote('terminating')],
-  },
-  { id: 'stopped-alone', words: 'the only endpoint terminates without serving', members: [local('stopped')] },
+  state('none', 'there is no endpoint'),
+  state('not-ready', 'no endpoint is ready', local('notReady'), remote('notReady')),
+  state('ready-local-only', 'the only endpoint is ready and here', local('ready')),
+  state('ready-remote-only', 'the only endpoint is ready and elsewhere', remote('ready')),
+  state('ready-both', 'one endpoint is ready here and one elsewhere', local('ready'), remote('ready')),
+  state(
+    'terminating-local-beside-ready-remote',
+    'the one here terminates and one elsewhere is ready',
+    local('terminating'),
+    remote('ready'),
+  ),
+  state(
+    'terminating-remote-beside-ready-local',
+    'the one elsewhere terminates and one here is ready',
+    remote('terminating'),
+    local('ready'),
+  ),
+  state('terminating-local-only', 'the only endpoint is here and terminates', local('terminating')),
+  state('terminating-remote-only', 'the only endpoint is elsewhere and terminates', remote('terminating')),
+  state('terminating-both', 'all endpoints terminate, here and elsewhere', local('terminating'), remote('terminating')),
+  state(
+    'stopped-beside-ready',
+    'the one here terminates without serving and one elsewhere is ready',
+    local('stopped'),
+    remote('ready'),
+  ),
+  state(
+    'stopped-beside-terminating',
+    'the one here terminates without serving and one elsewhere terminates',
+    local('stopped'),
+    remote('terminating'),
+  ),
+  state('stopped-alone', 'the only endpoint terminates without serving', local('stopped')),
 ];
 
 const conditions: Readonly<Record<Condition, Pick<ScenarioEndpoint, 'ready' | 'serving' | 'terminating'>>> = {
@@ -92,14 +85,6 @@ export function endpointAt(
   ip: IpAddress,
   { service, node, is }: Member & Pick<ScenarioEndpoint, 'service'>,
 ): ScenarioEndpoint {
-  return {
-    service,
-    ip,
-    node,
-    port: parsePort(8080),
-    ...conditions[is],
-    zoneHints: [],
-    nodeHints: [],
-    slice: '1',
-  };
+  const plain = { port: parsePort(8080), zoneHints: [], nodeHints: [], slice: '1' };
+  return { service, ip, node, ...conditions[is], ...plain };
 }

@@ -1,11 +1,22 @@
 import { type DataplaneTraits, ipFamilies, type Protocol, type SourceClass } from '@switchyard/core';
-import { plainAgent, runKinds } from '../scenario.ts';
-import type { Expectation, Scenario, ScenarioFlow, ScenarioStep } from '../scenario.ts';
 import { type EndpointState, endpointsOf, endpointStates } from './endpoint-states.ts';
-import { answerOf, healthAnswerOf } from './matrix-rules.ts';
-import type { MatrixFrontend, MatrixAnswer, MatrixQuestion } from './matrix-rules.ts';
-import { outcomesInWords } from './outcome-words.ts';
 import { matrixFrontends, matrixPolicies, type MatrixPlace, serviceOf, targetOf } from './matrix-places.ts';
+import {
+  answerOf,
+  healthAnswerOf,
+  type MatrixFrontend,
+  type MatrixAnswer,
+  type MatrixQuestion,
+  type MatrixOutcome,
+} from './matrix-rules.ts';
+import {
+  plainAgent,
+  runKinds,
+  type Expectation,
+  type Scenario,
+  type ScenarioFlow,
+  type ScenarioStep,
+} from '../scenario.ts';
 
 /** One Service of the matrix, and the required outcomes of packets to it. */
 export interface MatrixScenario extends MatrixPlace {
@@ -152,4 +163,41 @@ function expectationOf({ dataplane, protocol }: MatrixQuestion, { outcome, masqu
     masquerade,
     isHairpinMasqueraded: dataplane.translation === 'packets' || protocol === 'SCTP',
   };
+}
+
+const senders: Readonly<Record<SourceClass, string>> = { pod: 'a pod', node: 'the node', outside: 'a client outside' };
+
+/** Describes the outcome of each sender, equal outcomes together: `a pod and the node reach the one elsewhere; a client outside gets no answer`. */
+export function outcomesInWords(outcomes: ReadonlyMap<SourceClass, MatrixOutcome>): string {
+  const byFate = Map.groupBy(outcomes, ([, outcome]) => fateOf(outcome));
+  return [...byFate]
+    .map(([fate, members]) => `${listed(members.map(([from]) => senders[from]))} ${verb(fate, members.length)}`)
+    .join('; ');
+}
+
+function fateOf(outcome: MatrixOutcome): string {
+  switch (outcome.kind) {
+    case 'forward': {
+      const places = new Set(outcome.to.map(({ node }) => (node === 'node1' ? 'here' : 'elsewhere')));
+      return `reach ${places.size === 2 ? 'both' : `the one ${[...places].join('')}`}`;
+    }
+    case 'drop':
+      return 'get no answer';
+    case 'reject':
+      return 'are refused';
+    case 'pass':
+      return 'are left to routing';
+  }
+}
+
+function verb(fate: string, count: number): string {
+  if (count > 1) return fate;
+  return fate
+    .replace(/^reach/, 'reaches')
+    .replace(/^get/, 'gets')
+    .replace(/^are/, 'is');
+}
+
+function listed(words: readonly string[]): string {
+  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
 }

@@ -1,6 +1,6 @@
 import { expandStates, type Sequence } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
-import { TableApplier } from '../../src/apply-until-done.ts';
+import { TableApplier } from '../../src/run-on-backend.ts';
 import {
   allScenarios,
   type BackendHarness,

@@ -1,82 +1,46 @@
-import { HostError, InvariantError, type IpFamily, ipFamilies, millis, systemClock } from '@switchyard/core';
-import type { LabPod, LabProcess } from '@switchyard/lab';
-import { dataplaneNamed, firstState, plainAgent, type ScenarioService } from '@switchyard/scenarios';
-import { ObjectFactory, momentScenario } from '../sequences/support/object-factory.ts';
-import type { CatalogueOptions, SequenceCase } from '../../model/case.ts';
-import type { TestEnvironment, CaseRecorder } from '../../model/test-environment.ts';
 import { readFile } from 'node:fs/promises';
+import { HostError, InvariantError, type IpFamily, millis, systemClock } from '@switchyard/core';
+import type { LabPod, LabProcess } from '@switchyard/lab';
+import { dataplaneNamed, type ScenarioService } from '@switchyard/scenarios';
+import type { CaseRecorder } from '../../model/test-environment.ts';
+import type { Sequence } from '../sequences/support/sequence-context.ts';
 
 const targetPort = 8080;
 
-const about = {
+/** Segments that an endpoint sends outside the window of its connection. */
+export const straySegments: Sequence = {
+  name: 'stray-segments',
   title:
     'a segment that belongs to no connection does not reach a client as if the endpoint had sent it to the client itself',
   why: 'kube-proxy: its iptables mode drops what connection tracking calls INVALID; else the client resets the connection',
-} as const;
-
-/** Segments that an endpoint sends outside the window of its connection; one case for each family. */
-export function straySegments({ dataplane }: Pick<CatalogueOptions, 'dataplane'>): readonly SequenceCase[] {
-  return ipFamilies.map((ipFamily) => {
-    const id = `sequence/stray-segments/${ipFamily.toLowerCase()}`;
-    return {
-      kind: 'sequence',
-      id,
-      ...about,
-      tags: ['sequence', 'tcp', 'invalid-packets'],
-      families: ipFamily,
-      needs: ['rawPackets'],
-      notFor:
-        dataplaneNamed(dataplane).invalidSegments === 'dropped'
-          ? undefined
-          : `not for ${dataplane}: only the iptables mode has a rule against them`,
-      run: (environment, record, signal) =>
-        run({ id, objects: new ObjectFactory(ipFamily, dataplane) }, { environment, record }, signal),
-    };
-  });
-}
-
-async function run(
-  { id, objects }: { readonly id: string; readonly objects: ObjectFactory },
-  { environment, record }: { readonly environment: TestEnvironment; readonly record: CaseRecorder },
-  signal: AbortSignal,
-): Promise<void> {
-  const { lab } = environment;
-  const [node1, node2] = lab?.nodes ?? [];
-  if (lab === undefined || node1 === undefined || node2 === undefined) {
-    throw new InvariantError(`${id} needs a lab of two nodes, and this environment says that it can send raw packets`);
-  }
-  await environment.reset(plainAgent, signal);
-  const [client, endpoint] = [await lab.addPod(node1, 'stray-client'), await lab.addPod(node2, 'stray-server')];
-  let serving: LabProcess | undefined;
-  try {
-    const service = await putService({ id, objects, environment }, endpoint, signal);
-    serving = await serve(endpoint, objects.ipFamily, signal);
-    for (const check of await checksOf(client, { service, endpoint, ipFamily: objects.ipFamily })) record.check(check);
-  } finally {
-    await serving?.stop(millis(0));
-    await Promise.all([client, endpoint].map((pod) => lab.removePod(pod)));
-  }
-}
-
-async function putService(
-  {
-    id,
-    objects,
-    environment,
-  }: { readonly id: string; readonly objects: ObjectFactory; readonly environment: TestEnvironment },
-  pod: LabPod,
-  signal: AbortSignal,
-): Promise<ScenarioService> {
-  const service = objects.service();
-  const ip = addressOf(pod, objects.ipFamily);
-  const scenario = {
-    ...momentScenario(objects, { id, ...about, isDualStack: false }, plainAgent),
-    services: [service],
-    endpoints: [{ ...objects.endpoint(service, 'far'), ip }],
-  };
-  await environment.put([{ scenario, state: firstState(scenario) }], { wait: true }, signal);
-  return service;
-}
+  tags: ['tcp', 'invalid-packets'],
+  needs: ['rawPackets'],
+  notFor: (dataplane) => {
+    if (dataplaneNamed(dataplane).invalidSegments === 'dropped') return undefined;
+    return `not for ${dataplane}: only the iptables mode has a rule against them`;
+  },
+  async run(context) {
+    const { lab, objects, record, signal } = context;
+    const [node1, node2] = lab?.nodes ?? [];
+    if (lab === undefined || node1 === undefined || node2 === undefined) {
+      throw new InvariantError('this needs a lab of two nodes, and the environment says that it can send raw packets');
+    }
+    await context.begin({});
+    const [client, endpoint] = [await lab.addPod(node1, 'stray-client'), await lab.addPod(node2, 'stray-server')];
+    let serving: LabProcess | undefined;
+    try {
+      const { ipFamily } = objects;
+      const service = objects.service();
+      const far = { ...objects.endpoint(service, 'far'), ip: addressOf(endpoint, ipFamily) };
+      await context.put({ services: [service], endpoints: [far] });
+      serving = await serve(endpoint, ipFamily, signal);
+      for (const check of await checksOf(client, { service, endpoint, ipFamily })) record.check(check);
+    } finally {
+      await serving?.stop(millis(0));
+      await Promise.all([client, endpoint].map((pod) => lab.removePod(pod)));
+    }
+  },
+};
 
 function addressOf(pod: LabPod, ipFamily: IpFamily): NonNullable<LabPod['addresses'][IpFamily]> {
   const address = pod.addresses[ipFamily];

@@ -20,7 +20,6 @@ import type { HoldTarget } from './rollout-verdict.ts';
 import type { RolloutKind } from './run-rollout-case.ts';
 import type { TestEnvironment } from '../../model/test-environment.ts';
 
-/** One rollout case: the kind of rollout, IP family and dataplane. */
 export interface RolloutCase {
   readonly kind: RolloutKind;
   readonly family: IpFamily;
@@ -194,7 +193,6 @@ function hold({ path, from, address }: LoadTarget, echo: number): HoldTarget {
   return { path: path.name, from, address, port: echo };
 }
 
-/** Waits until every pod of the app is ready. */
 async function whenReady(experiment: Experiment, app: App, signal: AbortSignal): Promise<readonly PodPlace[]> {
   const wanted = app.workload === 'deployment' ? 1 : experiment.lab.nodes.length;
   return awaitCondition(

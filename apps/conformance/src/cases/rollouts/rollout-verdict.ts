@@ -4,7 +4,6 @@ import type { LossCause } from '@switchyard/loss';
 import { type ExplainAt, type RunRecord, type RunSummary, summarise } from '@switchyard/rollout';
 import type { RolloutTimeline } from '../../model/report-file.ts';
 
-/** Verdict on the requests of one path. */
 export interface PathVerdict {
   readonly run: RunRecord;
   readonly summary: RunSummary;
@@ -93,7 +92,6 @@ function requestsWhileServed(run: RunRecord, releasedAt: ReleasedAt): RunRecord 
   };
 }
 
-/** The picture and the figures, for reports. */
 export function timelineOf({ run, summary }: PathVerdict, svg: string): RolloutTimeline {
   const since = (at: Millis): number => Math.round(at - run.startedAt);
   const events = [
@@ -121,14 +119,12 @@ export function timelineOf({ run, summary }: PathVerdict, svg: string): RolloutT
 
 /** Target of connections that stay open: an echo server's port by one path. */
 export interface HoldTarget {
-  /** Name for reports and ids of checks. */
   readonly path: string;
   readonly from: LabHost;
   readonly address: string;
   readonly port: number;
 }
 
-/** One connection that was kept open while lines went to and fro. Times are wall clock. */
 export interface HeldConnection {
   readonly path: string;
   /** The pod that answered; undefined: it could not be opened. */

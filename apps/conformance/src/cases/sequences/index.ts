@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '@switchyard/core';
+import type { Clock } from '@switchyard/core';
 import type { CatalogueOptions, SequenceCase } from '../../model/case.ts';
 import { affinityTimeouts } from './affinity-timeouts.ts';
 import { dualStack, endpointChurn, etpToggleUnderLoad, itpToggleUnderLoad } from './changes-under-load.ts';
@@ -33,6 +33,6 @@ export const sequences: readonly Sequence[] = [
 ];
 
 /** Cases written as programs, in every family. `clock` is for tests with simulated time. */
-export function sequenceCases(options: CatalogueOptions, clock: Clock = systemClock): readonly SequenceCase[] {
+export function sequenceCases(options: CatalogueOptions, clock?: Clock): readonly SequenceCase[] {
   return sequences.flatMap((sequence) => casesOf(sequence, options, clock));
 }

@@ -4,7 +4,6 @@ import { type Call, callName, outsideToLoadBalancer, outsideToNodePort } from '.
 import { podToClusterIp } from './support/object-factory.ts';
 import type { Sequence, SequenceContext } from './support/sequence-context.ts';
 
-/** Clients of each kind, which keep their ports. */
 function clientsOf(service: ScenarioService, firstPort: number): readonly Call[] {
   return [
     { ...podToClusterIp(service), sourcePort: firstPort },

@@ -31,62 +31,51 @@ export interface PolicyGrid {
   readonly rows: readonly { readonly state: string; readonly cells: readonly GridCell[] }[];
 }
 
-interface MatrixPlace {
+/** A row of the matrix, `matrix/nodePort/Local/ready-remote-only/ipv6`, and the parts of its id. */
+interface PlacedRow {
+  readonly row: MatrixRow;
   readonly frontend: string;
   readonly policy: string;
   readonly state: string;
   readonly family: string;
 }
 
-/** `matrix/nodePort/Local/ready-remote-only/ipv6` in its parts; undefined for other cases. */
-function matrixPlace(id: string): MatrixPlace | undefined {
-  const [kind, frontend, policy, state, family, ...rest] = id.split('/');
-  if (kind !== 'matrix' || frontend === undefined || policy === undefined || state === undefined) return undefined;
-  return { frontend, policy, state, family: [family ?? '', ...rest].join('/') };
-}
-
 /** The matrix cases as grids of state by policy by source, one for each kind of frontend. */
 export function policyGrids({ groups }: Matrix): readonly PolicyGrid[] {
-  const rows = groups
-    .flatMap(({ rows: some }) => some)
-    .flatMap((row) => {
-      const place = matrixPlace(row.id);
-      return place === undefined ? [] : [{ row, place }];
+  const placed = groups
+    .flatMap(({ rows }) => rows)
+    .flatMap((row): readonly PlacedRow[] => {
+      const [kind, frontend, policy, state, ...family] = row.id.split('/');
+      if (kind !== 'matrix' || frontend === undefined || policy === undefined || state === undefined) return [];
+      return [{ row, frontend, policy, state, family: family.join('/') }];
     });
-  return [...Map.groupBy(rows, ({ place }) => place.frontend)].map(([frontend, some]) => gridOf(frontend, some));
-}
-
-interface PlacedRow {
-  readonly row: MatrixRow;
-  readonly place: MatrixPlace;
+  return [...Map.groupBy(placed, ({ frontend }) => frontend)].map(([frontend, some]) => gridOf(frontend, some));
 }
 
 function gridOf(frontend: string, placed: readonly PlacedRow[]): PolicyGrid {
-  const policies = unique(placed.map(({ place }) => place.policy));
-  const sources = unique(
-    placed.flatMap(({ row }) => row.cells.flatMap((cell) => checksOf(cell).map(({ what }) => sourceOf(what)))),
-  );
-  const states = Map.groupBy(placed, ({ place }) => place.state);
-  const rows = [...states].map(([state, some]) => ({
+  const policies = unique(placed.map(({ policy }) => policy));
+  const checks = placed.flatMap(({ row }) => row.cells.flatMap(checksOf));
+  const sources = unique(checks.map(({ what }) => sourceOf(what)));
+  const rows = [...Map.groupBy(placed, ({ state }) => state)].map(([state, some]) => ({
     state,
     cells: policies.flatMap((policy) => {
-      const inPolicy = some.filter(({ place }) => place.policy === policy);
+      const inPolicy = some.filter((one) => one.policy === policy);
       return sources.map((source) => ({ policy, source, marks: marksOf(inPolicy, source) }));
     }),
   }));
-  return { frontend, policies, sources, families: unique(placed.map(({ place }) => place.family)), rows };
+  return { frontend, policies, sources, families: unique(placed.map(({ family }) => family)), rows };
 }
 
 function marksOf(placed: readonly PlacedRow[], source: string): readonly GridMark[] {
   const columns = placed[0]?.row.cells.length ?? 0;
   return Array.from({ length: columns }, (_, index) => index).flatMap((index) =>
-    placed.flatMap(({ row, place }) => {
+    placed.flatMap(({ row, family }) => {
       const cell = row.cells[index];
       if (cell === undefined) return [];
       const checks = checksOf(cell).filter(({ what }) => sourceOf(what) === source);
       if (checks.length === 0 && cell.rounds.some(({ result }) => result.checks.length > 0)) return [];
       const expected = unique(checks.map((check) => check.expected));
-      const mark = { caseId: row.id, column: cell.column.key, family: place.family, expected };
+      const mark = { caseId: row.id, column: cell.column.key, family, expected };
       return [{ ...mark, status: markStatus(cell, checks) }];
     }),
   );
@@ -132,21 +121,17 @@ export function gridsHtml(grids: readonly PolicyGrid[], columns: readonly Column
 function gridHtml(grid: PolicyGrid, columns: number): string {
   const { frontend, policies, sources, rows } = grid;
   const span = sources.length;
-  const heads = policies
-    .map((policy) => `<th scope="colgroup" colspan="${span}" class="first">${escapeMarkup(policy)}</th>`)
-    .join('');
-  const subheads = policies
-    .flatMap(() =>
-      sources.map(
-        (source, index) => `<th scope="col"${index === 0 ? ' class="first"' : ''}>${escapeMarkup(source)}</th>`,
-      ),
-    )
-    .join('');
+  const heads = policies.map(
+    (policy) => `<th scope="colgroup" colspan="${span}" class="first">${escapeMarkup(policy)}</th>`,
+  );
+  const subheads = sources.map(
+    (source, index) => `<th scope="col"${index === 0 ? ' class="first"' : ''}>${escapeMarkup(source)}</th>`,
+  );
   const body = rows.map(({ state, cells }) => {
     const fields = cells.map((cell, index) => cellHtml(cell, columns, index % span === 0));
     return `<tr><th scope="row"><button type="button" class="state" data-words="matrix/${escapeMarkup(frontend)} /${escapeMarkup(state)}/">${escapeMarkup(state.replaceAll('-', ' '))}</button></th>${fields.join('')}</tr>`;
   });
-  return `<div class="grid"><h3>${escapeMarkup(frontend)}</h3><table><thead><tr><th></th>${heads}</tr><tr><th scope="col">endpoints</th>${subheads}</tr></thead>
+  return `<div class="grid"><h3>${escapeMarkup(frontend)}</h3><table><thead><tr><th></th>${heads.join('')}</tr><tr><th scope="col">endpoints</th>${policies.map(() => subheads.join('')).join('')}</tr></thead>
 <tbody>${body.join('\n')}</tbody></table></div>`;
 }
 

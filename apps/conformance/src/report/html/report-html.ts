@@ -44,11 +44,9 @@ ${skipsHtml(report)}
   });
 }
 
-/** Parts of a page. */
 export interface PageParts {
   readonly title: string;
   readonly styles: string;
-  /** Markup of the body. */
   readonly body: string;
   /** JSON that the script reads from `#data`; undefined: none. */
   readonly data: unknown;
@@ -130,7 +128,6 @@ export function factsHtml({ runs, version }: ReportFile): string {
   return `<p class="soft">${escapeMarkup(facts.join(' · '))}${told}</p>`;
 }
 
-/** Skips by reason. */
 export function skipsHtml(report: ReportFile): string {
   const groups = skipGroups(report);
   if (groups.length === 0) return '';

@@ -40,7 +40,6 @@ function outcome(cell: PageCell): string {
   return `<span class="outcome">${word} in ${seconds} s</span>${rounds}`;
 }
 
-/** Row with the reasons of skips and errors. */
 function reasonRow(data: PageData, cells: readonly PageCell[]): string {
   if (cells.every((cell) => cell.because < 0)) return '';
   const texts = cells.map((cell) => `<td>${escapeMarkup(data.strings[cell.because] ?? '')}</td>`);

@@ -1,7 +1,6 @@
 // The little of the browser's DOM that the page's script uses. The package is compiled without the DOM's types: they would make
 // `document`, `name` or `event` known everywhere else, too.
 
-/** An element. */
 export interface PageElement {
   readonly dataset: Record<string, string | undefined>;
   readonly tagName: string;
@@ -31,7 +30,6 @@ export interface PageElement {
   addEventListener(kind: string, listener: (event: PageEvent) => void): void;
 }
 
-/** An event. */
 export interface PageEvent {
   readonly target: PageElement | null;
   readonly key: string;
@@ -41,7 +39,6 @@ export interface PageEvent {
   preventDefault(): void;
 }
 
-/** The page. */
 export interface PageDocument {
   readonly documentElement: PageElement;
   getElementById(id: string): PageElement | null;
@@ -50,7 +47,6 @@ export interface PageDocument {
   addEventListener(kind: string, listener: (event: PageEvent) => void): void;
 }
 
-/** The window. */
 export interface PageWindow {
   readonly location: { hash: string };
   readonly history: { replaceState(data: unknown, title: string, url: string): void };

@@ -40,7 +40,6 @@ export function formatHash(state: PageState): string {
   return query.toString().replaceAll('%2F', '/');
 }
 
-/** Facts about a row for the filter. */
 export interface RowFacts {
   /** Id, title and tags in lower case. */
   readonly text: string;

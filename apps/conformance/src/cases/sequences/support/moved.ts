@@ -95,7 +95,6 @@ interface UdpClient extends Pick<FlowConnector, 'attempts'> {
 /** Kind of a client's socket: connected, or naming the Service with each datagram. */
 export type UdpSocketKind = 'connected' | 'unconnected';
 
-/** Opens the socket of a client by a call that names a source port. */
 export async function openUdpClient(context: SequenceContext, call: Call, kind: UdpSocketKind): Promise<UdpClient> {
   const connector = await context.connectorFor(call);
   const open = async (): Promise<AskingSocket> => {

@@ -18,7 +18,6 @@ export const sequencePods: Readonly<Record<PodName, IpAddress>> = {
 /** Conditions of an endpoint, in the order in which a pod has them. */
 export type Condition = 'ready' | 'serving-terminating' | 'terminating';
 
-/** The same in the words of the matrix. */
 const wordsOfMatrix = { ready: 'ready', 'serving-terminating': 'terminating', terminating: 'stopped' } as const;
 
 /** Frontend that a flow uses. `secondNodePort`: the NodePort at an address that the Node object does not name. */
@@ -48,17 +47,14 @@ export interface Call {
   readonly inOtherFamily?: boolean;
 }
 
-/** A pod's packets to the cluster IP. */
 export function podToClusterIp(service: ScenarioService): Call {
   return { service, by: 'clusterIP', from: 'pod' };
 }
 
-/** Packets from outside the cluster to the NodePort. */
 export function outsideToNodePort(service: ScenarioService): Call {
   return { service, by: 'nodePort', from: 'outside' };
 }
 
-/** Packets from outside the cluster to the load-balancer IP. */
 export function outsideToLoadBalancer(service: ScenarioService): Call {
   return { service, by: 'loadBalancerIP', from: 'outside' };
 }

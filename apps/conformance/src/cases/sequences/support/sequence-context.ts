@@ -1,4 +1,12 @@
-import { type Clock, compareIps, InvariantError, type IpFamily, ipFamilies, millis } from '@switchyard/core';
+import {
+  type Clock,
+  compareIps,
+  InvariantError,
+  type IpFamily,
+  ipFamilies,
+  millis,
+  systemClock,
+} from '@switchyard/core';
 import type { Expectation, Scenario, ScenarioAgent, ScenarioEndpoint, ScenarioFlow } from '@switchyard/scenarios';
 import { type DataplaneName, emptyState, plainAgent, type ScenarioHealthCheck } from '@switchyard/scenarios';
 import { expectationText, flowText, healthStepText, healthText, observationText } from '@switchyard/scenarios';
@@ -22,6 +30,8 @@ export interface Sequence {
   readonly needs: readonly Ability[];
   /** `each`: once per family. `dual`: once, in a cluster with both. Default `each`. */
   readonly families?: 'each' | 'dual';
+  /** Reason why it is not for a dataplane. Default: it is for all. */
+  notFor?(dataplane: DataplaneName): string | undefined;
   run(context: SequenceContext): Promise<void>;
 }
 
@@ -29,7 +39,7 @@ export interface Sequence {
 export function casesOf(
   sequence: Sequence,
   { dataplane }: Pick<CatalogueOptions, 'dataplane'>,
-  clock: Clock,
+  clock: Clock = systemClock,
 ): readonly SequenceCase[] {
   const { name, title, why, tags, needs } = sequence;
   const isDualStack = sequence.families === 'dual';
@@ -44,7 +54,7 @@ export function casesOf(
       tags: ['sequence', ...tags],
       families: isDualStack ? 'dual' : ipFamily,
       needs,
-      notFor: undefined,
+      notFor: sequence.notFor?.(dataplane),
       run: (environment, record, signal) =>
         sequence.run(new SequenceContext({ about, environment, record, clock, signal })),
     };
@@ -52,7 +62,6 @@ export function casesOf(
   return isDualStack ? [one('IPv4')] : ipFamilies.map(one);
 }
 
-/** Inputs of a run of a sequence. */
 interface SequenceRun {
   readonly about: {
     readonly id: string;
@@ -103,11 +112,14 @@ export class SequenceContext {
     this.objects = new ObjectFactory(about.ipFamily, about.dataplane, about.isDualStack);
   }
 
-  /** Control of the proxy, for cases with the need `controlProxy`. */
   get proxy(): ProxyControl {
     const { proxy } = this.#environment;
     if (proxy !== undefined) return proxy;
     throw new InvariantError(`${this.#about.id} controls the proxy and does not say that it needs to`);
+  }
+
+  get lab(): TestEnvironment['lab'] {
+    return this.#environment.lab;
   }
 
   /** Empties the cluster, and puts the first state. */
@@ -178,7 +190,6 @@ export class SequenceContext {
     this.record.check({ id, what: healthStepText(check), expected: healthText(check), observed, because: [] });
   }
 
-  /** The node's limits on ICMP errors for the sender of a call. */
   limitsFor(call: Call): ErrorLimits {
     return this.#pace.limitsFor(this.flowAt(call).flow);
   }
