@@ -233,18 +233,23 @@ function choice(values: Pick<Values, 'scenario' | 'case' | 'tag' | 'ip-family'>)
   return { scenarioFiles: values.scenario ?? [], globs: values.case ?? [], tags: values.tag ?? [], cell };
 }
 
+const clusterOnly = [
+  'kubeconfig',
+  'context',
+  'image',
+  'pod-command',
+  'nodes',
+  'keep',
+  'cleanup',
+  'allow-other-load-balancers',
+] as const;
+
 function clusterFlags(values: Values, target: Target): ClusterFlags {
   const { kubeconfig, context, image, nodes, keep, cleanup, 'allow-other-load-balancers': mayHaveOthers } = values;
   const podCommand = values['pod-command'];
-  const isAsked =
-    [kubeconfig, context, image, nodes, podCommand].some((value) => value !== undefined) ||
-    keep ||
-    cleanup ||
-    mayHaveOthers;
-  if (target !== 'cluster' && isAsked) {
-    throw wrong(
-      '--kubeconfig, --context, --image, --pod-command, --nodes, --keep, --cleanup and --allow-other-load-balancers belong to --target cluster',
-    );
+  if (target !== 'cluster' && clusterOnly.some((name) => (values[name] ?? false) !== false)) {
+    const flags = clusterOnly.map((name) => `--${name}`);
+    throw wrong(`${flags.slice(0, -1).join(', ')} and ${flags.at(-1)} belong to --target cluster`);
   }
   const file = kubeconfig ?? process.env['KUBECONFIG'];
   const isInPod = context === undefined && process.env['KUBERNETES_SERVICE_HOST'] !== undefined;

@@ -62,10 +62,8 @@ async function execute(config: Config, signal: AbortSignal): Promise<void> {
     case 'list':
       return list(config);
     case 'diff':
-      process.exitCode = await diffCommand(config.args, io);
-      return;
     case 'report':
-      process.exitCode = await reportCommand(config.args, io);
+      process.exitCode = await (config.kind === 'diff' ? diffCommand : reportCommand)(config.args, io);
       return;
     default:
       return assertNever(config);

@@ -9,10 +9,7 @@ import type { RolloutSetting } from './rollout-setting.ts';
 import type { Steps } from './steps.ts';
 import { spreadPoints } from './spread-points.ts';
 
-/**
- * Predicted loss of a rollout, as time in which all traffic is lost: a second at half of the traffic counts as half a second. Whole
- * milliseconds.
- */
+/** Predicted loss of a rollout, as time in which all traffic is lost: a second at half of the traffic counts as half a second. Whole milliseconds. */
 export interface RolloutPrediction {
   /** Mean over all phases that the health checks can have. */
   readonly expected: Millis;

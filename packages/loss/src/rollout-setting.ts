@@ -56,9 +56,7 @@ export interface RolloutSetting {
 /** `minSyncPeriod` of kube-proxy, and of our iptables mode. */
 const minSync = seconds(1);
 
-/**
- * How soon a load balancer with fast drain leaves a node, as measured: an EndpointSlice event, a plan, a write to HAProxy.
- */
+/** How soon a load balancer with fast drain leaves a node, as measured: an EndpointSlice event, a plan, a write to HAProxy. */
 export const fastDrainTiming: Span = span(0.01, 0.5);
 
 /** Interval at which a load balancer with fast drain checks a node that is DOWN, unless its profile has a shorter one. */

@@ -17,7 +17,7 @@ export interface Disagreement {
 
 /**
  * Returns every step in which a run disagrees with the expectation. Includes steps that `table` checked and a later
- * run neither checked nor skipped. Results may come in any order.
+ * run did not check. Results may come in any order.
  */
 export function compareRuns(scenario: Scenario, results: readonly RunResult[]): readonly Disagreement[] {
   const ordered = runKinds.flatMap((run) => results.filter((result) => result.run === run));
@@ -32,7 +32,6 @@ export function disagreementText(disagreements: readonly Disagreement[]): string
 
 function disagreementsAt(scenario: Scenario, ordered: readonly RunResult[], line: number): readonly Disagreement[] {
   const seen = ordered
-    .filter(({ skipped }) => skipped.every((skip) => skip.line !== line))
     .map(({ run, steps }) => ({ run, result: steps.find((step) => step.line === line) }))
     .filter(({ run, result }) => result !== undefined || isDue(ordered, run, line));
   const wrong = seen.find(({ result }) => result?.isAsExpected !== true);

@@ -83,7 +83,7 @@ export async function runOnBackend(
       steps.push(restartResult(step.line, await run.apply(changeText(step), tables, signal)));
     }
   }
-  return { run: 'rendering', steps, skipped: [], writes: run.writes, dumps: run.dumps };
+  return { run: 'rendering', steps, writes: run.writes, dumps: run.dumps };
 }
 
 /** Returns what a kernel would do with one flow of a scenario. */

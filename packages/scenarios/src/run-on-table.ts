@@ -18,7 +18,7 @@ export function runOnTable(scenario: Scenario): RunResult {
     if (step.kind === 'flow') steps.push(flowOnTable(scenario, tables, step));
     if (step.kind === 'healthCheck') steps.push(healthOnTable(tables, step));
   }
-  return { run: 'table', steps, skipped: [] };
+  return { run: 'table', steps };
 }
 
 /** Returns the oracle's result for one flow. */

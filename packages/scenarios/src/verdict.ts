@@ -16,8 +16,6 @@ export interface StepResult {
 export interface RunResult {
   readonly run: RunKind;
   readonly steps: readonly StepResult[];
-  /** Steps that the run cannot check; reports print and count them. */
-  readonly skipped: readonly { readonly line: number; readonly because: string }[];
 }
 
 /** Description of a restart for reports. */

@@ -155,10 +155,7 @@ function lookText(step: ScenarioStep): string {
   return step.kind === 'healthCheck' ? healthStepText(step.check) : 'restart';
 }
 
-/**
- * Policy by endpoint state by source class by protocol by family by frontend kind, all in one batch; and the orders in which
- * endpoints end.
- */
+/** Policy by endpoint state by source class by protocol by family by frontend kind, all in one batch; and the orders in which endpoints end. */
 export function matrixCases({ dataplane }: Pick<CatalogueOptions, 'dataplane'>): readonly ScenarioCase[] {
   return [
     ...matrixScenarios(dataplaneNamed(dataplane)).map((one) => matrixCase(matrixCaseId(one), one.scenario, 'matrix')),

@@ -7,7 +7,7 @@ import { healthPortOf, healthSeen } from '../lab/answers.ts';
 import type { TestEnvironment } from '../model/test-environment.ts';
 import { type ClusterPlace, connectInCluster } from './cluster-connector.ts';
 import { EchoPool } from './echo-pool.ts';
-import { markerPort, Markers } from './marker.ts';
+import { markerPort, type MarkerPlace, passMarker } from './marker.ts';
 import { AddressBook, ObjectWriter } from './object-writer.ts';
 import { acceptsExternalIps, askProxyMode, createRunNamespace, type NodePair, preflight } from './preflight.ts';
 import { removeAllRuns, removeNamespace, serviceFamilies } from './preflight.ts';
@@ -102,11 +102,10 @@ export async function openClusterEnvironment(
   const book = new AddressBook(nodes);
   const pool = new EchoPool(starter, nodes);
   const place = { caller, run, senders, book, pool, nodes, nodeAddresses: addresses };
-  const markers = new Markers({ ...place, clock, endpoint: marker, families, onProgress });
   const owned = stack.move();
   return environmentOf({
     place,
-    markers,
+    marked: { ...place, clock, endpoint: marker, families, onProgress },
     families,
     traits,
     about: { name: options.proxyName ?? `cluster-${dataplane}`, dataplane, command: undefined },
@@ -163,20 +162,21 @@ function randomName(random: Random): string {
 
 interface Parts {
   readonly place: ClusterPlace;
-  readonly markers: Markers;
+  readonly marked: MarkerPlace;
   readonly families: readonly IpFamily[];
   readonly traits: ClusterTraits;
   readonly about: TestEnvironment['proxyUnderTest'];
   readonly dispose: () => Promise<void>;
 }
 
-function environmentOf({ place, markers, families, traits, about, dispose }: Parts): ClusterEnvironment {
+function environmentOf({ place, marked, families, traits, about, dispose }: Parts): ClusterEnvironment {
   const { caller, senders, book, pool } = place;
   const writer = new ObjectWriter({ api: caller.api, namespace: caller.namespace, book });
   const settled = async (signal: AbortSignal): Promise<void> => {
-    for (let left = markerRounds(about.dataplane); left > 0; left--) await markers.pass(signal);
+    for (let left = markerRounds(about.dataplane); left > 0; left--) await passMarker(marked, ++markers, signal);
   };
   let isDisposed = false;
+  let markers = 0;
   return {
     target: 'cluster',
     proxyUnderTest: about,

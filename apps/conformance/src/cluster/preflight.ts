@@ -82,10 +82,7 @@ export function nodeObstacle({ metadata, spec, status }: Node): string | undefin
   return Object.keys(addressesOf(status)).length === 0 ? 'has no InternalIP' : undefined;
 }
 
-/**
- * The two nodes to use: the named ones, or the first two usable ones by name. Throws `ConfigError` that names the reason against
- * each node.
- */
+/** The two nodes to use: the named ones, or the first two usable ones by name. Throws `ConfigError` that names the reason against each node. */
 export function chooseNodes(nodes: readonly Node[], wanted?: readonly [string, string]): NodePair {
   const sorted = nodes.toSorted((a, b) => nameOf(a).localeCompare(nameOf(b), 'en', { numeric: true }));
   const usable = sorted.filter((node) => nodeObstacle(node) === undefined);

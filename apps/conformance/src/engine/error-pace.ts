@@ -67,10 +67,7 @@ export class ErrorPace {
   }
 }
 
-/**
- * Bounds the number of packets in flight: a prober without enough CPU takes an answer for a drop. Work that needs more places than
- * the limit runs alone.
- */
+/** Bounds the number of packets in flight: a prober without enough CPU takes an answer for a drop. Work that needs more places than the limit runs alone. */
 export class Gate {
   readonly #limit: number;
   #used = 0;

@@ -108,10 +108,7 @@ async function work(
 /** Places of all labs of a process: enough for two measuring cases at once, or four rolling updates. */
 const placesForMeasuring = 4;
 
-/**
- * Sequences measure times and losses under load. A rolling update waits most of its time, and its limits depend on pods, not on a busy
- * machine.
- */
+/** Sequences measure times and losses under load. A rolling update waits most of its time, and its limits depend on pods, not on a busy machine. */
 function placesFor({ cases }: Unit): number {
   if (!cases.some(({ kind }) => kind === 'sequence')) return 0;
   return cases.every(({ tags }) => tags.includes('rollout')) ? 1 : 2;

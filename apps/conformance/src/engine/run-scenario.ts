@@ -88,10 +88,7 @@ export async function lookAt(
   await traced();
 }
 
-/**
- * Whether the order of flows decides where a client is. Without the steps that a cluster cannot do, flows stand side by side that
- * are apart in the lab.
- */
+/** Whether the order of flows decides where a client is. Without the steps that a cluster cannot do, flows stand side by side that are apart in the lab. */
 function keepsClients({ steps }: Scenario): boolean {
   return steps.some((step) => step.kind === 'flow' && step.flow.kept !== undefined);
 }

@@ -150,7 +150,7 @@ const addresses: Readonly<Record<IpFamily, IpAddress>> = {
 export const markerPort = 9100;
 const [firstPort, lastPort] = [10_000, 60_000];
 
-export interface MarkerPlace {
+interface MarkerPlace {
   readonly hosts: LabHosts;
   readonly feed: ClusterFeed;
   readonly families: readonly IpFamily[];
@@ -163,82 +163,74 @@ export interface MarkerPlace {
  * port name, in the Service and in its slices. It only answers there once the proxy has seen both, and so, as each watch is in order,
  * everything written to Services and slices before.
  */
-export class Marker {
-  readonly #place: MarkerPlace;
-  #count = 0;
-
-  constructor(place: MarkerPlace) {
-    this.#place = place;
-  }
-
+export interface Marker {
   /** Writes the next one. */
-  write(): void {
-    this.#count += 1;
-    for (const object of this.#objects()) this.#place.feed.putOwn(object);
-  }
-
+  write(): void;
   /** Resolves when the last marker answers in every family. Rejects with `signal.reason`, or if the prober has ended; has no timeout. */
-  async answered(signal: AbortSignal): Promise<void> {
-    await Promise.all(this.#place.families.map((family) => this.#answers(family, signal)));
-  }
+  answered(signal: AbortSignal): Promise<void>;
+}
 
-  get #port(): number {
-    return firstPort + (this.#count % (lastPort - firstPort));
-  }
+/** A marker with no port yet. */
+export function createMarker({ hosts, feed, families, endpoint }: MarkerPlace): Marker {
+  let count = 0;
+  const port = (): number => firstPort + (count % (lastPort - firstPort));
+  return {
+    write: () => {
+      count += 1;
+      for (const object of markerObjects(`p-${count}`, port(), families, endpoint)) feed.putOwn(object);
+    },
+    answered: async (signal) => {
+      await Promise.all(families.map((family) => answers(hosts, addresses[family], port(), signal)));
+    },
+  };
+}
 
-  /**
-   * Attempts overlap, each from its own port: a dropped attempt takes a second and a half, and must not delay the next one.
-   */
-  async #answers(family: IpFamily, signal: AbortSignal): Promise<void> {
-    const { hosts } = this.#place;
-    const prober = await hosts.proberIn(hosts.clientPod, signal);
-    const port = this.#port;
-    const answer = new AbortController();
-    const either = AbortSignal.any([signal, answer.signal]);
-    let broken: unknown;
-    const attempt = async (): Promise<void> => {
-      const sourcePort = freshPort(hosts.clientPod);
-      const result = await prober.probe({ protocol: 'tcp', address: addresses[family], port, sourcePort });
-      if (result.status === 'answered') answer.abort();
-    };
-    for (let pause = 6; !answer.signal.aborted; pause = Math.min(pause * 1.3, 50)) {
-      signal.throwIfAborted();
-      attempt().catch((error: unknown) => {
-        broken = error; // the prober has ended, which says nothing about the proxy
-        answer.abort();
-      });
-      await systemClock.sleep(millis(pause), either).catch(() => undefined);
-    }
+/** Attempts overlap, each from its own port: a dropped attempt takes a second and a half, and must not delay the next one. */
+async function answers(hosts: LabHosts, address: IpAddress, port: number, signal: AbortSignal): Promise<void> {
+  const prober = await hosts.proberIn(hosts.clientPod, signal);
+  const answer = new AbortController();
+  const either = AbortSignal.any([signal, answer.signal]);
+  let broken: unknown;
+  const attempt = async (): Promise<void> => {
+    const sourcePort = freshPort(hosts.clientPod);
+    const result = await prober.probe({ protocol: 'tcp', address, port, sourcePort });
+    if (result.status === 'answered') answer.abort();
+  };
+  for (let pause = 6; !answer.signal.aborted; pause = Math.min(pause * 1.3, 50)) {
     signal.throwIfAborted();
-    if (broken !== undefined) throw broken;
+    attempt().catch((error: unknown) => {
+      broken = error; // the prober has ended, which says nothing about the proxy
+      answer.abort();
+    });
+    await systemClock.sleep(millis(pause), either).catch(() => undefined);
   }
+  signal.throwIfAborted();
+  if (broken !== undefined) throw broken;
+}
 
-  #objects(): readonly ClusterObject[] {
-    const { families, endpoint } = this.#place;
-    const name = 'marker';
-    const port = `p-${this.#count}`;
-    const namespace = 'switchyard-conformance';
-    const clusterIPs = families.map((family) => addresses[family]);
-    const service: ClusterObject = {
-      apiVersion: 'v1',
-      kind: 'Service',
-      metadata: { namespace, name },
-      spec: {
-        type: 'ClusterIP',
-        clusterIP: clusterIPs[0] ?? '',
-        clusterIPs,
-        ipFamilies: families,
-        ports: [{ name: port, port: this.#port, protocol: 'TCP', targetPort: markerPort }],
-      },
-    };
-    const slices = families.map((family): ClusterObject => ({
-      apiVersion: 'discovery.k8s.io/v1',
-      kind: 'EndpointSlice',
-      metadata: { namespace, name: `${name}-${family.toLowerCase()}`, labels: { 'kubernetes.io/service-name': name } },
-      addressType: family,
-      ports: [{ name: port, protocol: 'TCP', port: markerPort }],
-      endpoints: [{ addresses: [endpoint[family] ?? ''], conditions: { ready: true }, nodeName: 'node2' }],
-    }));
-    return [service, ...slices];
-  }
+function markerObjects(
+  portName: string,
+  port: number,
+  families: readonly IpFamily[],
+  endpoint: MarkerPlace['endpoint'],
+): readonly ClusterObject[] {
+  const name = 'marker';
+  const namespace = 'switchyard-conformance';
+  const clusterIPs = families.map((family) => addresses[family]);
+  const ports = [{ name: portName, port, protocol: 'TCP', targetPort: markerPort }];
+  const service: ClusterObject = {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { namespace, name },
+    spec: { type: 'ClusterIP', clusterIP: clusterIPs[0] ?? '', clusterIPs, ipFamilies: families, ports },
+  };
+  const slices = families.map((family): ClusterObject => ({
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: { namespace, name: `${name}-${family.toLowerCase()}`, labels: { 'kubernetes.io/service-name': name } },
+    addressType: family,
+    ports: [{ name: portName, protocol: 'TCP', port: markerPort }],
+    endpoints: [{ addresses: [endpoint[family] ?? ''], conditions: { ready: true }, nodeName: 'node2' }],
+  }));
+  return [service, ...slices];
 }

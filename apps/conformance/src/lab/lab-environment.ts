@@ -6,7 +6,7 @@ import { abilities, type ConformanceCase, type FamilyCell, familiesOfCell } from
 import type { TestEnvironment } from '../model/test-environment.ts';
 import { traceFlow } from '../trace/trace-flow.ts';
 import { healthPortOf, healthSeen } from './answers.ts';
-import { ClusterFeed, Marker, markerPort } from './cluster-feed.ts';
+import { ClusterFeed, createMarker, markerPort } from './cluster-feed.ts';
 import { connectInLab } from './lab-connector.ts';
 import { fixturesFor, LabHosts } from './lab-hosts.ts';
 import { LabProxy } from './lab-proxy.ts';
@@ -49,7 +49,7 @@ export async function openLabEnvironment(
   const hosts = await LabHosts.build(lab, { ...fixtures, endpoints }, signal);
   onProgress(`${endpoints.length} endpoints answer`);
   const feed = new ClusterFeed(cluster.server, families);
-  const marker = new Marker({ hosts, feed, families, endpoint: markerAddresses });
+  const marker = createMarker({ hosts, feed, families, endpoint: markerAddresses });
   const proxyOn = (node: LabNode, others: readonly LabProxy[]): LabProxy => {
     const kubeconfig = cluster.insideKubeconfig;
     const settings = { mode: program.about.dataplane, families, kubeconfig, node: node.nodeName };

@@ -143,10 +143,7 @@ export function observeHealth(options: {
   return { moments, ...observing };
 }
 
-/**
- * Starts work whose signal is aborted on disposal. Disposal waits for the end of the work and rejects as it does; an earlier end is
- * not reported before.
- */
+/** Starts work whose signal is aborted on disposal. Disposal waits for the end of the work and rejects as it does; an earlier end is not reported before. */
 export function inBackground(work: (signal: AbortSignal) => Promise<void>): AsyncDisposable {
   const stop = new AbortController();
   const running = work(stop.signal);

@@ -73,9 +73,7 @@ export type ReleasedAt = ReadonlyMap<string, Millis>;
 /** On a busy machine a pod may not answer requests that arrive this shortly before its end, in milliseconds. */
 const beforeEnd = 400;
 
-/**
- * Removes requests sent straight to a node that may only use its own endpoints, after the last of these was released: dropping them is right.
- */
+/** Removes requests sent straight to a node that may only use its own endpoints, after the last of these was released: dropping them is right. */
 function requestsWhileServed(run: RunRecord, releasedAt: ReleasedAt): RunRecord {
   const { path, moves } = run;
   if (path.kind !== 'node' || path.endpoints === 'all') return run;
