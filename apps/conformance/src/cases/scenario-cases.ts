@@ -12,7 +12,6 @@ import {
   isOfMatrix,
   type ScenarioStep,
   endingScenarios,
-  type MatrixScenario,
   matrixScenarios,
 } from '@switchyard/scenarios';
 import type { Ability, CatalogueOptions, ScenarioCase } from '../model/case.ts';
@@ -31,17 +30,21 @@ export function scenarioCases({
 
 /** A scenario as a case of its own, outside of any batch. */
 export function scenarioCase(scenario: Scenario, tags: readonly string[] = []): ScenarioCase {
+  return caseOf(scenario, { id: scenarioCaseId(scenario), tags: ['scenario', ...tags], batch: undefined });
+}
+
+function caseOf(scenario: Scenario, { id, tags, batch }: Pick<ScenarioCase, 'id' | 'tags' | 'batch'>): ScenarioCase {
   return {
     kind: 'scenario',
-    id: scenarioCaseId(scenario),
+    id,
     title: scenario.name,
     why: scenario.why,
-    tags: ['scenario', ...tags, ...scenarioTags(scenario)],
+    tags: [...tags, ...scenarioTags(scenario)],
     families: scenario.isDualStack ? 'dual' : scenario.ipFamily,
     needs: scenarioNeeds(scenario),
     notFor: scenario.runs.kinds.includes('packets') ? undefined : scenario.runs.because,
     scenario,
-    batch: undefined,
+    batch,
   };
 }
 
@@ -157,30 +160,18 @@ function lookText(step: ScenarioStep): string {
 
 /** Policy by endpoint state by source class by protocol by family by frontend kind, all in one batch; and the orders in which endpoints end. */
 export function matrixCases({ dataplane }: Pick<CatalogueOptions, 'dataplane'>): readonly ScenarioCase[] {
+  const traits = dataplaneNamed(dataplane);
+  const tags = ['matrix'];
   return [
-    ...matrixScenarios(dataplaneNamed(dataplane)).map((one) => matrixCase(matrixCaseId(one), one.scenario, 'matrix')),
-    ...endingScenarios(dataplaneNamed(dataplane)).map((scenario) =>
-      matrixCase(`matrix/ending-orders/${scenario.ipFamily.toLowerCase()}`, scenario, undefined),
+    ...matrixScenarios(traits).map(({ frontend, policy, state, ipFamily, scenario }) =>
+      caseOf(scenario, {
+        id: `matrix/${frontend}/${policy}/${state}/${ipFamily.toLowerCase()}`,
+        tags,
+        batch: 'matrix',
+      }),
+    ),
+    ...endingScenarios(traits).map((scenario) =>
+      caseOf(scenario, { id: `matrix/ending-orders/${scenario.ipFamily.toLowerCase()}`, tags, batch: undefined }),
     ),
   ];
-}
-
-function matrixCase(id: string, scenario: Scenario, batch: string | undefined): ScenarioCase {
-  return {
-    kind: 'scenario',
-    id,
-    title: scenario.name,
-    why: scenario.why,
-    tags: ['matrix', ...scenarioTags(scenario)],
-    families: scenario.ipFamily,
-    needs: scenarioNeeds(scenario),
-    notFor: undefined,
-    scenario,
-    batch,
-  };
-}
-
-/** `matrix/nodePort/Local/ready-remote-only/ipv6`. */
-function matrixCaseId({ frontend, policy, state, ipFamily }: MatrixScenario): string {
-  return `matrix/${frontend}/${policy}/${state}/${ipFamily.toLowerCase()}`;
 }

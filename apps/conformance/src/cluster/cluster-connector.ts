@@ -4,7 +4,7 @@ import type { ScenarioFlow } from '@switchyard/scenarios';
 import type { FlowConnector } from '../model/test-environment.ts';
 import type { AddressBook } from './object-writer.ts';
 import { type EchoPool, realPort } from './echo-pool.ts';
-import { RemoteLoad } from './remote-load.ts';
+import { startRemoteLoad } from './remote-load.ts';
 import { seenInCluster } from './echo-pool.ts';
 import type { NodePair } from './preflight.ts';
 import type { TrafficPod } from './start-pods.ts';
@@ -57,7 +57,7 @@ export function connectInCluster(flow: ScenarioFlow, place: ClusterPlace, signal
     load: (options) => {
       needTcp('run a load');
       const url = `tcp://${addressAndPort(to.address, to.port)}`;
-      return new RemoteLoad({ caller, pod: sender, url }, options, signal);
+      return startRemoteLoad({ caller, pod: sender, url }, options, signal);
     },
     firstAnswer: async (by, { interval, timeout }) => {
       const until = { by: pool.podOf(by)?.name ?? '', interval, timeout };

@@ -9,21 +9,15 @@ import { type Caller, callPod } from './traffic-caller.ts';
 /** Label of every object that a run makes; its value is the run's name. */
 export const runLabel = 'switchyard.dev/conformance-run';
 
-interface Preflight {
-  readonly nodes: NodePair;
-  /** Namespaces of runs in progress, or of runs that did not clean up. */
-  readonly otherRuns: readonly string[];
-}
-
 /** Number of names in a message; further ones are only counted. */
 const mostNames = 10;
 
-/** Checks whether the cluster can be used. Rejects with `ConfigError` that says why not and what to do. */
+/** Checks whether the cluster can be used; `otherRuns`: namespaces of other runs, or of such that did not clean up. Rejects with `ConfigError` that says why not and what to do. */
 export async function preflight(
   api: ObjectClient,
   options: Pick<ClusterEnvironmentOptions, 'nodes' | 'mayHaveOtherLoadBalancers'>,
   signal: AbortSignal,
-): Promise<Preflight> {
+): Promise<{ readonly nodes: NodePair; readonly otherRuns: readonly string[] }> {
   const [nodes, services, namespaces] = await Promise.all([
     api.list(apiResources.nodes, {}, signal),
     api.list(apiResources.services, {}, signal),

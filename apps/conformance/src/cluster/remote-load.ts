@@ -1,70 +1,57 @@
-import { asError } from '@switchyard/core';
+import { asError, millis } from '@switchyard/core';
 import { type LoadOptions, type LoadResult, LoadResults, type LoadRun } from '@switchyard/lab';
 import { callPod, type CalledPod, type Caller } from './traffic-caller.ts';
 
-export interface RemoteLoadPlace {
+interface RemoteLoadPlace {
   readonly caller: Caller;
   readonly pod: CalledPod;
   readonly url: string;
 }
 
 const defaultRate = 20;
-const defaultTimeout = 500;
+const defaultTimeout = millis(500);
 
 /** An open loop in a pod, which starts at once. Times of its results are of the pod's machine. */
-export class RemoteLoad implements LoadRun {
-  readonly finished: Promise<readonly LoadResult[]>;
-  /** The load is not a process of this machine. */
-  readonly pid = 0;
-  readonly logFile = '';
-  readonly #place: RemoteLoadPlace;
-  readonly #signal: AbortSignal;
-  readonly #results = new LoadResults();
-  readonly #load: Promise<number>;
-
-  constructor(place: RemoteLoadPlace, options: Omit<LoadOptions, 'url'>, signal: AbortSignal) {
-    this.#place = place;
-    this.#signal = signal;
-    const { rate = defaultRate, timeout = defaultTimeout, duration } = options;
-    this.#load = this.#call('load', { url: place.url, rate, timeout, duration }).then(({ load }) => load);
-    this.finished = this.#follow();
-    this.finished.catch(() => undefined); // callers that await it get the error
-  }
-
-  async stop(): Promise<readonly LoadResult[]> {
-    await this.#call('unload', { load: await this.#load });
-    return this.finished;
-  }
-
-  [Symbol.asyncIterator](): AsyncIterator<LoadResult> {
-    return this.#results.read(this.finished);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (!this.#results.isFinished && !this.#signal.aborted) await this.stop().catch(() => undefined);
-  }
-
-  async #follow(): Promise<readonly LoadResult[]> {
+export function startRemoteLoad(
+  { caller, pod, url }: RemoteLoadPlace,
+  { rate = defaultRate, timeout = defaultTimeout, duration }: Omit<LoadOptions, 'url'>,
+  signal: AbortSignal,
+): LoadRun {
+  const results = new LoadResults();
+  const call = <K extends Parameters<typeof callPod>[2]['name']>(
+    name: K,
+    argument: Parameters<typeof callPod<K>>[2]['argument'],
+  ): ReturnType<typeof callPod<K>> => callPod(caller, pod, { name, argument }, signal);
+  const started = call('load', { url, rate, timeout, duration }).then(({ load }) => load);
+  const follow = async (): Promise<readonly LoadResult[]> => {
     try {
-      const load = await this.#load;
+      const load = await started;
       for (let isFinished = false; !isFinished;) {
-        const answer = await this.#call('loaded', { load, from: this.#results.count });
-        this.#results.add(answer.messages);
+        const answer = await call('loaded', { load, from: results.count });
+        results.add(answer.messages);
         isFinished = answer.isFinished && answer.messages.length === 0;
       }
-      return this.#results.inOrder();
+      return results.inOrder();
     } catch (error) {
       throw asError(error);
     } finally {
-      this.#results.finish();
+      results.finish();
     }
-  }
-
-  #call<K extends Parameters<typeof callPod>[2]['name']>(
-    name: K,
-    argument: Parameters<typeof callPod<K>>[2]['argument'],
-  ): ReturnType<typeof callPod<K>> {
-    const { caller, pod } = this.#place;
-    return callPod(caller, pod, { name, argument }, this.#signal);
-  }
+  };
+  const finished = follow();
+  finished.catch(() => undefined); // callers that await it get the error
+  const stop = async (): Promise<readonly LoadResult[]> => {
+    await call('unload', { load: await started });
+    return finished;
+  };
+  return {
+    finished,
+    pid: 0, // the load is not a process of this machine
+    logFile: '',
+    stop,
+    [Symbol.asyncIterator]: () => results.read(finished),
+    [Symbol.asyncDispose]: async () => {
+      if (!results.isFinished && !signal.aborted) await stop().catch(() => undefined);
+    },
+  };
 }

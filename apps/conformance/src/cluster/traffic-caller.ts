@@ -1,5 +1,6 @@
 import { HostError, type Millis, seconds } from '@switchyard/core';
 import { type JsonRequest, type ObjectClient, statusMessage } from '@switchyard/core/kubernetes';
+import { tryParseJson } from '../lab/answers.ts';
 import { type TrafficCall, type TrafficCalls, trafficTokenHeader } from '@switchyard/lab';
 
 /** Client for the pods of a run. */
@@ -57,20 +58,11 @@ export async function tryCallPod<K extends TrafficCall>(
   try {
     const { status, body } = await api.send(request, AbortSignal.any([signal, late]));
     if (status !== 200) return { status: 'failed', why: `answered ${status}: ${statusMessage(body)}` };
-    const result = tryParse<TrafficCalls[K]['result']>(body);
+    const result = tryParseJson<TrafficCalls[K]['result']>(body);
     return result === undefined ? { status: 'failed', why: 'the answer is no JSON' } : { status: 'done', result };
   } catch (error) {
     signal.throwIfAborted();
     if (!late.aborted) throw error;
     return { status: 'failed', why: `no answer within ${timeout / 1000} s` };
-  }
-}
-
-/** Parses the answer of our program. Another program may have its port. */
-function tryParse<T>(text: string): T | undefined {
-  try {
-    return JSON.parse(text) as T;
-  } catch {
-    return undefined;
   }
 }

@@ -28,7 +28,12 @@ export class ErrorPace {
 
   limitsFor(flow: ScenarioFlow): ErrorLimits {
     const receiver = `${flow.fromEndpoint ?? flow.from} ${ipFamilyOf(flow.to)}`;
-    return { heldBack: () => this.#heldBack(), paced: (work) => this.#paced(receiver, work) };
+    const paced = <T>(work: () => Promise<T>): Promise<T> =>
+      takeTurn(this.#turns, receiver, async () => {
+        await this.#clock.sleep(millis(interval), this.#signal);
+        return work();
+      });
+    return { heldBack: () => this.#heldBack(), paced };
   }
 
   /** Registers work that expects silence. `afterSilence` waits for it, because suppressed errors would make its result ambiguous. */
@@ -52,19 +57,20 @@ export class ErrorPace {
     });
     return this.#next;
   }
+}
 
-  async #paced<T>(receiver: string, work: () => Promise<T>): Promise<T> {
-    const turn = this.#turns.get(receiver) ?? Promise.resolve();
-    const mine = turn.then(async () => {
-      await this.#clock.sleep(millis(interval), this.#signal);
-      return work();
-    });
-    this.#turns.set(
-      receiver,
-      mine.catch(() => undefined), // the caller gets the error
-    );
-    return mine;
-  }
+/** Runs work one at a time for each key, in the order of the calls. */
+export function takeTurn<K, T>(
+  turns: { get(key: K): Promise<unknown> | undefined; set(key: K, turn: Promise<unknown>): unknown },
+  key: K,
+  work: () => Promise<T>,
+): Promise<T> {
+  const mine = (turns.get(key) ?? Promise.resolve()).then(work);
+  turns.set(
+    key,
+    mine.catch(() => undefined), // the caller gets the error
+  );
+  return mine;
 }
 
 /** Bounds the number of packets in flight: a prober without enough CPU takes an answer for a drop. Work that needs more places than the limit runs alone. */

@@ -60,8 +60,8 @@ export function healthSeen(result: ProbeResult, check: ScenarioHealthCheck): str
   if (result.status !== 'answered') return result.status;
   const { httpStatus: status, body } = result;
   if (status !== 200 && status !== 503) return `status ${status}`;
-  const answer = tryParse(body);
-  if (answer === undefined) return `status ${status} with a body that is not that of a health check`;
+  const answer = tryParseJson<Partial<HealthAnswer> | null>(body);
+  if (answer?.service === undefined) return `status ${status} with a body that is not that of a health check`;
   const key = `${answer.service.namespace}/${answer.service.name}`;
   if (key !== check.service) return `an answer for ${key}`;
   return healthText({ status, localEndpoints: check.localEndpoints === undefined ? undefined : answer.localEndpoints });
@@ -72,10 +72,10 @@ interface HealthAnswer {
   readonly localEndpoints: number;
 }
 
-function tryParse(body: string): HealthAnswer | undefined {
+/** Parses JSON of a program that may not be ours; undefined: it is none. */
+export function tryParseJson<T>(text: string): T | undefined {
   try {
-    const value = JSON.parse(body) as Partial<HealthAnswer>;
-    return value.service === undefined ? undefined : (value as HealthAnswer);
+    return JSON.parse(text) as T;
   } catch {
     return undefined;
   }

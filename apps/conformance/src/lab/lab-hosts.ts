@@ -13,6 +13,7 @@ import {
 } from '@switchyard/scenarios';
 import { flowsOf, servicesOf } from '../cases/scenario-cases.ts';
 import { sequencePods } from '../cases/sequences/support/object-factory.ts';
+import { takeTurn } from '../engine/error-pace.ts';
 import type { ConformanceCase } from '../model/case.ts';
 
 /**
@@ -72,11 +73,8 @@ export class LabHosts {
    * Runs work one at a time for each key. SCTP senders are raw sockets, which get the ICMP errors of all others with the same two
    * addresses, independent of the port.
    */
-  async alone<T>(key: string, work: () => Promise<T>): Promise<T> {
-    const before = this.#turns.get(key) ?? Promise.resolve();
-    const mine = before.then(work, work);
-    this.#turns.set(key, mine);
-    return mine;
+  alone<T>(key: string, work: () => Promise<T>): Promise<T> {
+    return takeTurn(this.#turns, key, work);
   }
 
   async proberIn(host: LabHost, signal: AbortSignal): Promise<Prober> {

@@ -47,13 +47,12 @@ export class LabProxy implements ProxyControl, AsyncDisposable {
     await this.start();
   }
 
-  async kill(): Promise<void> {
-    await this.#process?.stop(millis(0));
-    this.#process = undefined;
+  kill(): Promise<void> {
+    return this.stop(millis(0));
   }
 
-  async stop(): Promise<void> {
-    await this.#process?.stop(millis(5000));
+  async stop(grace: Millis = millis(5000)): Promise<void> {
+    await this.#process?.stop(grace);
     this.#process = undefined;
   }
 
@@ -112,16 +111,12 @@ export class LabProxy implements ProxyControl, AsyncDisposable {
     return { observed: `has ended with ${this.#end}`, log: (await this.#whyText()).split('\n') };
   }
 
-  async #logTail(lines: number): Promise<string> {
+  /** The lines of the log that say why it ended. A Go program writes pages of stacks after them. */
+  async #whyText(): Promise<string> {
     const file = this.#process?.logFile;
     if (file === undefined) return '(it is not running)';
     const text = await readFile(file, 'utf8').catch((error: unknown) => `(cannot be read: ${messageOf(error)})`);
-    return text.trim().split('\n').slice(-lines).join('\n');
-  }
-
-  /** The lines of the log that say why it ended. A Go program writes pages of stacks after them. */
-  async #whyText(): Promise<string> {
-    const lines = (await this.#logTail(2000)).split('\n');
+    const lines = text.trim().split('\n').slice(-2000);
     const fatal = lines.findLastIndex((line) => /^(F\d{4} |panic: |fatal error: |Error: |error: )/.test(line));
     if (fatal < 0) return lines.slice(-15).join('\n');
     const told = lines.slice(fatal, fatal + 8);
@@ -151,11 +146,8 @@ export class LabProxy implements ProxyControl, AsyncDisposable {
         ? messageOf(over.signal.reason)
         : `does not show by packets, within ${patience / 1000} s, that it has what was written`;
       const tail = await this.#whyText();
-      throw new HostError(
-        'conformance.proxy',
-        `${name} ${what}; its log ${tail.trim() === '' ? 'is empty' : `says:\n${tail}`}`,
-        { cause },
-      );
+      const says = tail.trim() === '' ? 'is empty' : `says:\n${tail}`;
+      throw new HostError('conformance.proxy', `${name} ${what}; its log ${says}`, { cause });
     } finally {
       over.abort();
     }

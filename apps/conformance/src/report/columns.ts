@@ -16,7 +16,10 @@ export interface Column {
 
 export function columnsOf(report: ReportFile): readonly Column[] {
   const hasTargets = new Set(report.runs.map(({ target }) => target)).size > 1;
-  const runsByKey = Map.groupBy(report.runs, (run) => columnKey(run, hasTargets));
+  const runsByKey = Map.groupBy(
+    report.runs,
+    ({ proxy, cell, target }) => `${proxy.name}/${cell}${hasTargets ? `@${target}` : ''}`,
+  );
   return [...runsByKey].map(([key, runs]) => {
     const [first] = runs;
     const place = first === undefined ? '' : `${first.cell}${hasTargets ? `, ${first.target}` : ''}`;
@@ -25,19 +28,9 @@ export function columnsOf(report: ReportFile): readonly Column[] {
       proxy: first?.proxy.name ?? '',
       place,
       runs: [...runs].sort((a, b) => a.round - b.round || a.startedAt.localeCompare(b.startedAt)),
-      rounds: mostFrequent(runs),
+      rounds: Math.max(0, ...[...resultsById({ runs }).values()].map((results) => results.length)),
     };
   });
-}
-
-function mostFrequent(runs: readonly RunReport[]): number {
-  const counts = new Map<string, number>();
-  for (const { id } of runs.flatMap(({ cases }) => cases)) counts.set(id, (counts.get(id) ?? 0) + 1);
-  return [...counts.values()].reduce((most, count) => Math.max(most, count), 0);
-}
-
-function columnKey({ proxy, cell, target }: RunReport, hasTargets: boolean): string {
-  return `${proxy.name}/${cell}${hasTargets ? `@${target}` : ''}`;
 }
 
 export interface RoundResult {

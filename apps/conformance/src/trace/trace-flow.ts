@@ -1,6 +1,7 @@
 import { messageOf, millis, systemClock, addressAndPort } from '@switchyard/core';
 import { type LabNode, createProber } from '@switchyard/lab';
 import { readConntrack, type PacketPath, readTrace, readCounters } from './read-trace.ts';
+import { takeTurn } from '../engine/error-pace.ts';
 import { startTraceMonitor, type TracedPacket } from './trace-monitor.ts';
 
 type Lines = Promise<readonly string[]>;
@@ -28,17 +29,12 @@ export async function traceFlow(
   send: () => Promise<unknown>,
   signal: AbortSignal,
 ): Lines {
-  const before = latest.get(node) ?? Promise.resolve();
-  const mine = before.then(() => {
+  const follow = (): Lines => {
     signal.throwIfAborted(); // hundreds may wait behind each other
     return followed(node, packet, send, signal);
-  });
-  latest.set(
-    node,
-    mine.catch(() => undefined),
-  );
+  };
   try {
-    return await mine;
+    return await takeTurn(latest, node, follow);
   } catch (error) {
     signal.throwIfAborted();
     return [`the packet could not be followed on ${node.name}: ${messageOf(error)}`];

@@ -260,17 +260,29 @@ const patience = 10_000;
 export function releasePods(setup: RolloutSetup, app: App, oldPods: readonly PodPlace[]): PodRelease {
   const releasedAt = new Map<string, Millis>();
   const notNeededSince = new Map<string, Millis>();
+  const { experiment, loadBalancer } = setup;
+  const { workloadEvents, api } = experiment;
+  /** Behind a load balancer until that has left the pod's node for another; else until another pod of the app is ready. */
+  const isNeeded = ({ node }: PodPlace): boolean => {
+    const others = servingPods(workloadEvents, app.name);
+    if (loadBalancer === undefined) return others.length === 0;
+    const isUsed = app.ipFamilies.some((ipFamily) => loadBalancer.healthOf({ ...app, ipFamily }).get(node) !== false);
+    return isUsed || (oldPods.length < 2 && others.length === 0);
+  };
   const look = async (pod: PodPlace): Promise<void> => {
     const now = systemClock.now();
-    const going = deletedAt(setup, pod);
+    const going = workloadEvents.find(
+      ({ kind, pod: name }) => kind === 'deletionTimestampSet' && name === pod.name,
+    )?.at;
     if (going === undefined || releasedAt.has(pod.name)) return;
-    if (isNeeded(setup, app, { pod, oldPods })) notNeededSince.delete(pod.name);
+    if (isNeeded(pod)) notNeededSince.delete(pod.name);
     else if (!notNeededSince.has(pod.name)) notNeededSince.set(pod.name, now);
     const since = notNeededSince.get(pod.name);
     const isDone = since !== undefined && now - since >= margin && now - going >= leastTerminating;
     if (!isDone && now - going < longestTerminating) return;
     releasedAt.set(pod.name, now);
-    await letGo(setup, { ...app, name: pod.name });
+    const ref = { namespace: app.namespace, name: pod.name };
+    await api.delete(apiResources.pods, ref, { gracePeriodSeconds: lastGrace }, AbortSignal.timeout(patience));
   };
   const looking = inBackground(async (signal) => {
     while (!signal.aborted) {
@@ -279,30 +291,4 @@ export function releasePods(setup: RolloutSetup, app: App, oldPods: readonly Pod
     }
   });
   return { releasedAt, ...looking };
-}
-
-function deletedAt({ experiment }: RolloutSetup, pod: PodPlace): Millis | undefined {
-  return experiment.workloadEvents.find((event) => event.kind === 'deletionTimestampSet' && event.pod === pod.name)?.at;
-}
-
-/** Behind a load balancer until that has left the pod's node for another; else until another pod of the app is ready. */
-function isNeeded(
-  { experiment, loadBalancer }: RolloutSetup,
-  app: App,
-  { pod, oldPods }: { readonly pod: PodPlace; readonly oldPods: readonly PodPlace[] },
-): boolean {
-  const others = servingPods(experiment.workloadEvents, app.name);
-  if (loadBalancer === undefined) return others.length === 0;
-  const hasMoved = oldPods.length > 1 || others.length > 0;
-  return (
-    !hasMoved || app.ipFamilies.some((ipFamily) => loadBalancer.healthOf({ ...app, ipFamily }).get(pod.node) !== false)
-  );
-}
-
-async function letGo(
-  { experiment }: RolloutSetup,
-  pod: { readonly namespace: string; readonly name: string },
-): Promise<void> {
-  const options = { gracePeriodSeconds: lastGrace };
-  await experiment.api.delete(apiResources.pods, pod, options, AbortSignal.timeout(patience));
 }

@@ -81,10 +81,15 @@ ${island}${script === '' ? '' : `<script>${script}</script>\n`}</body>
 
 /** JSON that cannot close its `script` element. */
 function scriptJson(data: unknown): string {
-  return JSON.stringify(data)
-    .replaceAll('<', '\\u003c')
-    .replaceAll('\u2028', '\\u2028')
-    .replaceAll('\u2029', '\\u2029');
+  return JSON.stringify(data).replaceAll(
+    /[<\u2028\u2029]/g,
+    (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+/** A section with a heading; empty if it has no content. `title` and `content` are markup. */
+function sectionHtml(id: string, title: string, content: string): string {
+  return content === '' ? '' : `<section aria-labelledby="${id}"><h2 id="${id}">${title}</h2>${content}</section>`;
 }
 
 /** One card per proxy with its counts. A click shows only this proxy. */
@@ -95,12 +100,14 @@ export function cardsHtml(columns: readonly Column[]): string {
 function cardHtml({ key, proxy, place, runs, rounds }: Column): string {
   const counts = countsOf(runs);
   const { passed, failed, skipped, error } = counts;
-  const verdict =
+  const failures = failed > 0 ? `${failed} failed` : '';
+  const [kind, words] =
     error > 0
-      ? `<span class="verdict is-error">${amountText(error, 'lab error')}${failed > 0 ? `, ${failed} failed` : ''}</span>`
+      ? ['error', [amountText(error, 'lab error'), failures].filter(Boolean).join(', ')]
       : failed > 0
-        ? `<span class="verdict is-failed">${failed} failed</span>`
-        : `<span class="verdict is-passed">all passed</span>`;
+        ? ['failed', failures]
+        : ['passed', 'all passed'];
+  const verdict = `<span class="verdict is-${kind}">${words}</span>`;
   const shares = (['passed', 'failed', 'error', 'skipped'] as const)
     .filter((status) => counts[status] > 0)
     .map((status) => `<i class="s-${status}" style="flex-grow:${counts[status]}"></i>`);
@@ -121,10 +128,10 @@ export function factsHtml({ runs, version }: ReportFile): string {
     `seed ${unique(runs.map(({ seed }) => String(seed)))}`,
     `version ${version}`,
   ];
-  const commands = [
-    ...new Set(runs.flatMap(({ proxy }) => (proxy.command === undefined ? [] : [`${proxy.name}: ${proxy.command}`]))),
-  ];
-  const told = commands.map((command) => `<br><code>${escapeMarkup(command)}</code>`).join('');
+  const commands = new Set(
+    runs.flatMap(({ proxy }) => (proxy.command === undefined ? [] : [`${proxy.name}: ${proxy.command}`])),
+  );
+  const told = [...commands].map((command) => `<br><code>${escapeMarkup(command)}</code>`).join('');
   return `<p class="soft">${escapeMarkup(facts.join(' · '))}${told}</p>`;
 }
 
@@ -133,10 +140,11 @@ export function skipsHtml(report: ReportFile): string {
   if (groups.length === 0) return '';
   const rows = groups.map(
     ({ reason, count, ids }) =>
-      `<tr><td class="number">${count}</td><td>${escapeMarkup(reason)}<details><summary class="soft">${ids.length} ${ids.length === 1 ? 'case' : 'cases'}</summary>${ids.map(escapeMarkup).join('<br>')}</details></td></tr>`,
+      `<tr><td class="number">${count}</td><td>${escapeMarkup(reason)}<details><summary class="soft">${amountText(ids.length, 'case')}</summary>${ids.map(escapeMarkup).join('<br>')}</details></td></tr>`,
   );
-  return `<section aria-labelledby="skips"><h2 id="skips">Skipped</h2><table class="plain"><thead><tr><th scope="col">skips</th><th scope="col">reason</th></tr></thead>
-<tbody>${rows.join('\n')}</tbody></table></section>`;
+  const table = `<table class="plain"><thead><tr><th scope="col">skips</th><th scope="col">reason</th></tr></thead>
+<tbody>${rows.join('\n')}</tbody></table>`;
+  return sectionHtml('skips', 'Skipped', table);
 }
 
 /** Cases whose verdict differs between rounds. */
@@ -153,7 +161,7 @@ export function flakesHtml(report: ReportFile): string {
     rows.length === 0
       ? ''
       : `<table class="plain"><thead><tr><th scope="col">case</th><th scope="col">proxy</th><th scope="col">verdicts</th></tr></thead><tbody>${rows.join('\n')}</tbody></table>`;
-  return `<section aria-labelledby="flakes"><h2 id="flakes">Rounds</h2><p>${escapeMarkup(flakeLine(flakes))}</p>${table}</section>`;
+  return sectionHtml('flakes', 'Rounds', `<p>${escapeMarkup(flakeLine(flakes))}</p>${table}`);
 }
 
 /** All rolling updates, drawn; those that lost something first, the others folded. */
@@ -165,8 +173,7 @@ export function rolloutsHtml(columns: readonly Column[]): string {
   );
   const lossy = all.filter(({ timeline }) => timeline.lost > 0);
   const figures = [...lossy, ...all.filter(({ timeline }) => timeline.lost === 0)].map(rolloutHtml);
-  if (figures.length === 0) return '';
-  return `<section aria-labelledby="rollouts"><h2 id="rollouts">Rolling updates</h2>${figures.join('\n')}</section>`;
+  return sectionHtml('rollouts', 'Rolling updates', figures.join('\n'));
 }
 
 const noPicture = '<p class="soft">No picture: the report file has none that is made of shapes and text alone.</p>';
@@ -197,17 +204,12 @@ const open = 10;
 export function failuresHtml(all: readonly Failure[]): string {
   const failures = all.filter(({ kind }) => kind === 'failed');
   const groups = errorGroups(all);
-  const failed =
-    failures.length === 0
-      ? ''
-      : `<section aria-labelledby="failures"><h2 id="failures">Failures <small>${failures.length} failed</small></h2>
-${failures.map((failure, index) => failureHtml(failure, index < open)).join('\n')}</section>`;
-  const errors =
-    groups.length === 0
-      ? ''
-      : `<section aria-labelledby="errors"><h2 id="errors">Could not be run <small>nothing is known of the proxy there</small></h2>
-${groups.map(errorHtml).join('\n')}</section>`;
-  return failed + errors;
+  const failed = failures.map((failure, index) => failureHtml(failure, index < open));
+  const errors = groups.map(errorHtml);
+  return [
+    sectionHtml('failures', `Failures <small>${failures.length} failed</small>`, failed.join('\n')),
+    sectionHtml('errors', 'Could not be run <small>nothing is known of the proxy there</small>', errors.join('\n')),
+  ].join('');
 }
 
 function failureHtml(failure: Failure, isOpen: boolean): string {
