@@ -1,6 +1,6 @@
-import { type IpAddress, type IpFamily, parseIp } from '@switchyard/core';
+import { type IpAddress, type IpFamily, hostCidr, parseIp } from '@switchyard/core';
 import type { EndpointSlice, Service, ServicePortObject } from '@switchyard/core/kubernetes';
-import { clusterObjects, type ScenarioService, serviceObject } from '@switchyard/scenarios';
+import { clusterObjects, ipv6TwinOfCidr, type ScenarioService, serviceObject } from '@switchyard/scenarios';
 import type { ScenarioMoment } from '../model/test-environment.ts';
 import type { AddressBook } from './object-writer.ts';
 import { type NodePair, runLabel } from './preflight.ts';
@@ -89,31 +89,18 @@ function sourceRangesOf(
 
 function realRange(range: string, { nodes, senders }: ClusterPlace): readonly string[] {
   const ipFamily: IpFamily = range.includes(':') ? 'IPv6' : 'IPv4';
-  const length = ipFamily === 'IPv6' ? 128 : 32;
-  const single = (...addresses: readonly (IpAddress | undefined)[]): readonly string[] =>
-    addresses.flatMap((address) => (address === undefined ? [] : [`${address}/${length}`]));
   const [node1, node2] = [nodes.node1.addresses[ipFamily], nodes.node2.addresses[ipFamily]];
-  switch (range) {
-    case '10.244.0.0/16':
-    case 'fd00:10:244::/48':
-      return single(senders.pod.addresses[ipFamily]);
-    case '172.18.0.0/24':
-    case 'fd00:172:18::/64':
-      return single(node1, node2);
-    case '172.18.0.100/32':
-    case 'fd00:172:18::100/128':
-      return single(node2);
-    case '172.18.0.11/32':
-    case 'fd00:172:18::11/128':
-      return single(node1);
+  const substitutes: readonly (readonly [string, readonly (IpAddress | undefined)[]])[] = [
+    ['10.244.0.0/16', [senders.pod.addresses[ipFamily]]],
+    ['172.18.0.0/24', [node1, node2]],
+    ['172.18.0.100/32', [node2]],
+    ['172.18.0.11/32', [node1]],
     // node2 is the outside here, so a documentation address stands for a host that never sends.
-    case '172.18.0.12/32':
-      return ['192.0.2.12/32'];
-    case 'fd00:172:18::12/128':
-      return ['2001:db8:2::12/128'];
-    default:
-      return [range];
-  }
+    ['172.18.0.12/32', [parseIp(ipFamily === 'IPv4' ? '192.0.2.12' : '2001:db8:2::12')]],
+  ];
+  const found = substitutes.find(([planned]) => range === planned || range === ipv6TwinOfCidr(planned));
+  if (found === undefined) return [range];
+  return found[1].flatMap((address) => (address === undefined ? [] : hostCidr(address)));
 }
 
 /** The EndpointSlices of a moment. The pool must have provided its endpoints. */

@@ -78,22 +78,13 @@ function affinityObstacle(scenario: Scenario, flow: ScenarioFlow): string | unde
 function addressesOf(service: ScenarioService): readonly IpAddress[] {
   const { type, clusterIP, otherClusterIP, externalIPs, loadBalancerIPs } = service;
   const own = type === 'ExternalName' || clusterIP === 'None' ? [] : [clusterIP];
-  return [
-    ...own,
-    ...(otherClusterIP === undefined ? [] : [otherClusterIP]),
-    ...externalIPs,
-    ...loadBalancerIPs.map(({ ip }) => ip),
-  ];
+  const other = otherClusterIP === undefined ? [] : [otherClusterIP];
+  return [...own, ...other, ...externalIPs, ...loadBalancerIPs.map(({ ip }) => ip)];
 }
 
 /** Whether the Service has a policy, or addresses in its status, that belong to another type. */
-function isRefused({
-  type,
-  externalIPs,
-  externalTrafficPolicy,
-  loadBalancerIPs,
-  healthCheckNodePort,
-}: ScenarioService): boolean {
+function isRefused(service: ScenarioService): boolean {
+  const { type, externalIPs, externalTrafficPolicy, loadBalancerIPs, healthCheckNodePort } = service;
   const isExternal = type === 'NodePort' || type === 'LoadBalancer';
   if (externalTrafficPolicy === 'Local' && !isExternal && externalIPs.length === 0) return true;
   return type !== 'LoadBalancer' && (loadBalancerIPs.length > 0 || healthCheckNodePort !== undefined);

@@ -77,7 +77,7 @@ test.each<[string, Delay]>([
         pace: new ErrorPace(environment, signal),
         traced: () => Promise.resolve(),
       };
-      await runSteps({ ...scenario, steps }, run, signal);
+      await runSteps({ ...run, scenario: { ...scenario, steps }, signal });
       expect(record.checks.filter(({ isAsExpected }) => !isAsExpected)).toEqual([]);
       expect(record.checks).toHaveLength(4);
     }

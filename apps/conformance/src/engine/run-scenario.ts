@@ -24,6 +24,8 @@ type LookStep = FlowStep | HealthStep;
 
 /** Environment of a scenario's run, and recorder of its results. */
 export interface ScenarioRun {
+  readonly scenario: Scenario;
+  readonly signal: AbortSignal;
   readonly environment: TestEnvironment;
   readonly record: CaseRecorder;
   /** Limits the checks that run side by side. */
@@ -46,8 +48,8 @@ export function isOnlyLooking({ steps }: Scenario): boolean {
  * The run with packets: real ones through a real proxy's kernel, one check for each step that looks. The environment has been reset to the
  * scenario's agent settings. Steps that only look run side by side; what changes the cluster waits for them.
  */
-export async function runSteps(scenario: Scenario, run: ScenarioRun, signal: AbortSignal): Promise<void> {
-  const { environment } = run;
+export async function runSteps(run: ScenarioRun): Promise<void> {
+  const { scenario, environment, signal } = run;
   let state = firstState(scenario);
   await environment.put([{ scenario, state }], { wait: true }, signal);
   let looks: LookStep[] = [];
@@ -56,30 +58,24 @@ export async function runSteps(scenario: Scenario, run: ScenarioRun, signal: Abo
       looks.push(step);
       continue;
     }
-    await lookAt(scenario, looks, run, signal);
+    await lookAt(looks, run);
     looks = [];
     const next = nextState(state, step);
     if (next !== state) await environment.put([{ scenario, state: next }], { wait: true }, signal);
     state = next;
-    if (step.kind === 'restartAgent') await restart(scenario, { index, step }, run, signal);
+    if (step.kind === 'restartAgent') await restart(index, step, run);
   }
-  await lookAt(scenario, looks, run, signal);
+  await lookAt(looks, run);
 }
 
 /**
  * All of these steps, recorded in their order: side by side, unless the scenario says where a client is kept. Then one after
  * another, because each flow may move the client. The cluster must hold the state they are about.
  */
-export async function lookAt(
-  scenario: Scenario,
-  looks: readonly LookStep[],
-  { environment, record, gate, pace, traced }: ScenarioRun,
-  signal: AbortSignal,
-): Promise<void> {
+export async function lookAt(looks: readonly LookStep[], run: ScenarioRun): Promise<void> {
+  const { scenario, record, traced } = run;
   const look = (step: LookStep): Promise<Looked> =>
-    step.kind === 'flow'
-      ? flowCheck(scenario, step, { environment, gate, pace }, signal)
-      : healthCheck(scenario, step, environment, signal);
+    step.kind === 'flow' ? flowCheck(step, run) : healthCheck(step, run);
   const checks = keepsClients(scenario) ? await inTurn(looks, look) : await Promise.all(looks.map(look));
   for (const { check, flow } of checks) {
     if ('observed' in check) record.check(check, flow === undefined ? undefined : { scenario, flow });
@@ -107,14 +103,9 @@ interface Looked {
 }
 
 /** Probes flows that expect silence before those that may cause ICMP errors: a suppressed error would make silence ambiguous. */
-function flowCheck(
-  scenario: Scenario,
-  step: FlowStep,
-  run: Pick<ScenarioRun, 'environment' | 'gate' | 'pace'>,
-  signal: AbortSignal,
-): Promise<Looked> {
+function flowCheck(step: FlowStep, run: ScenarioRun): Promise<Looked> {
   const { pace } = run;
-  const look = (): Promise<Looked> => flowLook(scenario, step, run, signal);
+  const look = (): Promise<Looked> => flowLook(step, run);
   switch (step.flow.expect.kind) {
     case 'forward':
       return look();
@@ -128,12 +119,8 @@ function flowCheck(
   }
 }
 
-async function flowLook(
-  scenario: Scenario,
-  step: FlowStep,
-  { environment, gate, pace }: Pick<ScenarioRun, 'environment' | 'gate' | 'pace'>,
-  signal: AbortSignal,
-): Promise<Looked> {
+async function flowLook(step: FlowStep, run: ScenarioRun): Promise<Looked> {
+  const { scenario, environment, gate, pace, signal } = run;
   const { flow } = step;
   const narrowed = keptExpectation(flow);
   const connector = await environment.connectorFor(scenario, flow, signal);
@@ -171,12 +158,8 @@ async function untilMoved(
   }
 }
 
-async function healthCheck(
-  scenario: Scenario,
-  step: HealthStep,
-  environment: TestEnvironment,
-  signal: AbortSignal,
-): Promise<Looked> {
+async function healthCheck(step: HealthStep, run: ScenarioRun): Promise<Looked> {
+  const { scenario, environment, signal } = run;
   const { check } = step;
   const wait = { clock: systemClock, patience: settleTime };
   const observed = await healthOnceRight(environment, { scenario, check }, wait, signal);
@@ -200,18 +183,14 @@ export async function healthOnceRight(
 }
 
 /** Kills the proxy and starts it again while a flow is probed, which must not be affected. */
-async function restart(
-  scenario: Scenario,
-  { index, step }: { readonly index: number; readonly step: ScenarioStep },
-  { environment, record }: ScenarioRun,
-  signal: AbortSignal,
-): Promise<void> {
+async function restart(index: number, step: ScenarioStep, run: ScenarioRun): Promise<void> {
+  const { scenario, environment, record, signal } = run;
   const { proxy } = environment;
   if (proxy === undefined)
     throw new UsageError('conformance.restart', `${scenario.id} restarts the proxy, which this environment cannot`);
   const flow = flowBeside(scenario, index);
   const stopping = new AbortController();
-  const probing = probeUntil(stopping.signal, scenario, { flow, environment }, signal);
+  const probing = probeUntil(stopping.signal, flow, run);
   probing.catch(() => undefined); // awaited below, when the proxy has started
   try {
     await proxy.kill();
@@ -232,9 +211,8 @@ async function restart(
 /** Tries a flow every few milliseconds until stopped. */
 async function probeUntil(
   stopped: AbortSignal,
-  scenario: Scenario,
-  { flow, environment }: { readonly flow: ScenarioFlow | undefined; readonly environment: TestEnvironment },
-  signal: AbortSignal,
+  flow: ScenarioFlow | undefined,
+  { scenario, environment, signal }: ScenarioRun,
 ): Promise<{ readonly attempts: number; readonly wrong: number }> {
   let [attempts, wrong] = [0, 0];
   if (flow === undefined) return { attempts, wrong };

@@ -136,7 +136,8 @@ class Attempt {
       checkOracle(one.scenario);
       await environment.reset(one.scenario.agent, signal);
       const shared = { gate: new Gate(packetsAtOnce), pace: new ErrorPace(environment, signal) };
-      await runSteps(one.scenario, { environment, record, ...shared, traced: () => record.checks() }, signal);
+      const { scenario } = one;
+      await runSteps({ scenario, signal, environment, record, ...shared, traced: () => record.checks() });
     }
     this.#end = systemClock.monotonic();
   }
@@ -149,7 +150,8 @@ class Attempt {
       checkOracle(scenario);
       const looks = scenario.steps.filter((step) => step.kind === 'flow' || step.kind === 'healthCheck');
       const [environment, record] = [this.#environment, this.#recording];
-      await lookAt(scenario, looks, { environment, record, ...shared, traced: () => record.checks() }, signal);
+      const run = { scenario, signal, environment, record, ...shared, traced: () => record.checks() };
+      await lookAt(looks, run);
       this.#end = systemClock.monotonic();
     } catch (caught) {
       this.#error = caught;

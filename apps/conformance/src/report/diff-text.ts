@@ -6,8 +6,10 @@ import { amountText, type Painter, painter, plainText } from './texts.ts';
 
 export const noSuchCheck = 'not looked at';
 
+type Names = Readonly<Record<Side, string>>;
+
 /** Names of both sides for heads of columns: proxies where they differ, else with cells, else with files. */
-export function sideNames({ a, b }: Pick<RunDiff, 'a' | 'b'>): Readonly<Record<Side, string>> {
+export function sideNames({ a, b }: Pick<RunDiff, 'a' | 'b'>): Names {
   const candidates: readonly ((side: DiffSide) => string)[] = [
     ({ column }) => column.proxy,
     ({ column }) => column.key,
@@ -53,12 +55,7 @@ function legend({ differences, unstable }: RunDiff): string {
   return isMarked ? "\n(! is not as expected of this proxy's mode)" : '';
 }
 
-function matrix(
-  title: string,
-  checks: readonly CheckDifference[],
-  names: Readonly<Record<Side, string>>,
-  paint: Painter,
-): string {
+function matrix(title: string, checks: readonly CheckDifference[], names: Names, paint: Painter): string {
   if (checks.length === 0) return '';
   const cells = checks.map((check) => ({ check, a: cellText(check.a), b: cellText(check.b) }));
   const head = plainText(title);
@@ -86,7 +83,7 @@ function painted({ observed, isAsExpected }: SideObservation, text: string, pain
   return isAsExpected ? text : paint.bad(text);
 }
 
-function oneSidedPart(all: readonly OneSided[], names: Readonly<Record<Side, string>>, paint: Painter): string {
+function oneSidedPart(all: readonly OneSided[], names: Names, paint: Painter): string {
   const groups = Map.groupBy(all, (one) => `only ${names[one.in]} ran these (${names[other(one.in)]}: ${one.because})`);
   return [...groups]
     .flatMap(([head, group]) => [paint.strong(plainText(head)), ...group.map(({ caseId }) => `  ${plainText(caseId)}`)])
@@ -146,8 +143,6 @@ ${oneSidedTable(diff.oneSided, names)}
 </main>`;
   return pageFrame({ title: `Conformance: ${title}`, styles: styleSheet(0), body, data: undefined, script: '' });
 }
-
-type Names = Readonly<Record<Side, string>>;
 
 /** Number of checks by the outcomes of both sides, as a matrix. */
 function kindsTable(differences: readonly CheckDifference[], names: Names): string {

@@ -1,6 +1,9 @@
 import { millis } from '@switchyard/core';
 import { expect, test } from 'vitest';
-import { type HoldFailure, holdVerdict } from './rollout-verdict.ts';
+import type { HeldConnection } from './rollout-verdict.ts';
+import { holdVerdict } from './rollout-verdict.ts';
+
+type HoldFailure = NonNullable<HeldConnection['failure']>;
 
 const end = millis(10_000);
 const failure = (status: HoldFailure['status'], askedAt: number, noticedAt: number): HoldFailure => ({

@@ -128,15 +128,14 @@ export interface HeldConnection {
   /** The pod that answered; undefined: it could not be opened. */
   readonly pod: string | undefined;
   /** The first exchange that failed; undefined: none did. */
-  readonly failure: HoldFailure | undefined;
+  readonly failure:
+    | {
+        readonly askedAt: Millis;
+        readonly noticedAt: Millis;
+        readonly status: Exclude<ProbeExchange['status'], 'echoed'>;
+      }
+    | undefined;
   readonly echoed: number;
-}
-
-/** Times and status of the first failed exchange. */
-export interface HoldFailure {
-  readonly askedAt: Millis;
-  readonly noticedAt: Millis;
-  readonly status: Exclude<ProbeExchange['status'], 'echoed'>;
 }
 
 /** Connections that are open. Disposing closes them without a result. */
