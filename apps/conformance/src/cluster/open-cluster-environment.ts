@@ -201,7 +201,7 @@ function environmentOf({ place, marked, families, traits, about, dispose }: Part
       await settled(signal);
     },
     put: async (moments, { wait }, signal) => {
-      // Of all states: a pod that is not an endpoint now must still answer, so that a wrong packet shows.
+      // Pods of all states answer, also those that are no endpoints now: a wrong packet must show.
       const pods = moments.flatMap(({ scenario }) => [...endpointPods(scenario)]);
       await pool.provide(
         pods.map(([address, pod]) => ({ address, ...pod })),

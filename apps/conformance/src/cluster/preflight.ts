@@ -162,11 +162,8 @@ export async function createRunNamespace(api: ObjectClient, run: string, signal:
 }
 
 /** Removes a namespace with everything in it and waits until it is gone. Rejects with `HostError` that names what blocks the removal. */
-export async function removeNamespace(
-  name: string,
-  { api, clock, onProgress }: RemovalOptions,
-  signal: AbortSignal,
-): Promise<void> {
+export async function removeNamespace(name: string, options: RemovalOptions, signal: AbortSignal): Promise<void> {
+  const { api, clock, onProgress } = options;
   await api.delete(apiResources.namespaces, { name }, {}, signal);
   const start = clock.monotonic();
   for (let told = ''; ; await clock.sleep(lookPause, signal)) {

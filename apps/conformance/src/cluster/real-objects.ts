@@ -1,6 +1,12 @@
 import { type IpAddress, type IpFamily, hostCidr, parseIp } from '@switchyard/core';
 import type { EndpointSlice, Service, ServicePortObject } from '@switchyard/core/kubernetes';
-import { clusterObjects, ipv6TwinOfCidr, type ScenarioService, serviceObject } from '@switchyard/scenarios';
+import {
+  clusterObjects,
+  ipv6TwinOfCidr,
+  type ScenarioPort,
+  type ScenarioService,
+  serviceObject,
+} from '@switchyard/scenarios';
 import type { ScenarioMoment } from '../model/test-environment.ts';
 import type { AddressBook } from './object-writer.ts';
 import { type NodePair, runLabel } from './preflight.ts';
@@ -52,7 +58,9 @@ function realService(service: ScenarioService, { spec = {} }: Service, how: Clus
       ...clusterIpsOf(service, how.book),
       ipFamilyPolicy: (spec.ipFamilies ?? []).length > 1 ? 'RequireDualStack' : 'SingleStack',
       ports: service.ports.map((port) => realServicePort(port, how.book)),
-      ...(type === 'LoadBalancer' ? { loadBalancerClass, ...sourceRangesOf(service, how) } : {}),
+      ...(type === 'LoadBalancer'
+        ? { loadBalancerClass, ...sourceRangesOf(service.loadBalancerSourceRanges, how) }
+        : {}),
       ...(healthPort === undefined ? {} : { healthCheckNodePort: healthPort }),
     },
   };
@@ -70,19 +78,13 @@ function clusterIpsOf({ clusterIP, otherClusterIP }: ScenarioService, book: Addr
 }
 
 /** A NodePort without an allocation has the scenario's number, unless that is taken: then the API server chooses. */
-function realServicePort(
-  { name, port, protocol, nodePort }: ScenarioService['ports'][number],
-  book: AddressBook,
-): ServicePortObject {
+function realServicePort({ name, port, protocol, nodePort }: ScenarioPort, book: AddressBook): ServicePortObject {
   const real = nodePort === undefined ? undefined : (book.nodePorts.get(`${nodePort}/${protocol}`) ?? nodePort);
   return { ...(name === '' ? {} : { name }), port, protocol, ...(real === undefined ? {} : { nodePort: real }) };
 }
 
 /** Replaces CIDRs of the lab's plan by the addresses that stand for them. */
-function sourceRangesOf(
-  { loadBalancerSourceRanges: ranges }: ScenarioService,
-  how: ClusterPlace,
-): Service['spec'] & object {
+function sourceRangesOf(ranges: readonly string[], how: ClusterPlace): Service['spec'] & object {
   if (ranges.length === 0) return {};
   return { loadBalancerSourceRanges: ranges.flatMap((range) => realRange(range, how)) };
 }

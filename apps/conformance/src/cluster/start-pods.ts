@@ -1,6 +1,6 @@
 import { ApiServerError, HostError, millis, seconds } from '@switchyard/core';
 import type { Clock, IpAddress, IpFamily } from '@switchyard/core';
-import { apiResources, type EventObject, type ObjectClient, type Pod } from '@switchyard/core/kubernetes';
+import { apiResources, type EventObject, type Pod } from '@switchyard/core/kubernetes';
 import { portTakenExitCode, trafficPodArguments } from '@switchyard/lab';
 import { firstOfEachFamily, runLabel } from './preflight.ts';
 import { type CalledPod, type Caller, tryCallPod } from './traffic-caller.ts';
@@ -88,8 +88,7 @@ async function untilStarted(
     const pod = await api.get(apiResources.pods, { namespace, name: plan.name }, signal);
     let standing = podStanding(pod);
     const isTold = waited > quietTime;
-    if (standing.kind === 'pending' && isTold)
-      standing = podStanding(pod, await eventsOf(api, namespace, plan, signal));
+    if (standing.kind === 'pending' && isTold) standing = podStanding(pod, await eventsOf(caller, plan.name, signal));
     if (standing.kind === 'ended') {
       if (standing.exitCode === portTakenExitCode && plan.isOnHostNetwork) return 'portTaken';
       throw new HostError('cluster.pod', `pod ${plan.name} on node ${plan.node} has ended: ${standing.why}`);
@@ -113,9 +112,8 @@ async function untilStarted(
 
 /** The newest last. */
 async function eventsOf(
-  api: ObjectClient,
-  namespace: string,
-  { name }: PodPlan,
+  { api, namespace }: Caller,
+  name: string,
   signal: AbortSignal,
 ): Promise<readonly EventObject[]> {
   const select = { namespace, fieldSelector: `involvedObject.name=${name}` };

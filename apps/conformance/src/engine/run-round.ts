@@ -175,7 +175,7 @@ export interface ProxyRun {
   readonly openEnvironment: (name: string, signal: AbortSignal) => Promise<TestEnvironment>;
 }
 
-/** What all runs of an invocation have in common. */
+/** Options of all runs of an invocation. */
 export interface RunsOptions extends Pick<RunConfig, 'jobs' | 'seed' | 'rounds' | 'isFailFast'> {
   readonly onProgress: OnProgress;
 }

@@ -13,10 +13,10 @@ import {
 } from '@switchyard/scenarios';
 import type { Scenario, ScenarioFlow, ScenarioHealthCheck, ScenarioStep } from '@switchyard/scenarios';
 import { checkIdOf } from '../cases/scenario-cases.ts';
-import type { TestEnvironment, FlowConnector, CaseRecorder } from '../model/test-environment.ts';
+import type { CaseRecorder, TestEnvironment } from '../model/test-environment.ts';
 import type { InconclusiveCheck } from '../model/report-file.ts';
 import type { ErrorPace, Gate } from './error-pace.ts';
-import { isExpected, probeFlow } from './probe-flow.ts';
+import { type Attempts, isExpected, probeFlow } from './probe-flow.ts';
 
 type FlowStep = Extract<ScenarioStep, { readonly kind: 'flow' }>;
 type HealthStep = Extract<ScenarioStep, { readonly kind: 'healthCheck' }>;
@@ -124,11 +124,9 @@ async function flowLook(step: FlowStep, run: ScenarioRun): Promise<Looked> {
   const { flow } = step;
   const narrowed = keptExpectation(flow);
   const connector = await environment.connectorFor(scenario, flow, signal);
-  const gated = {
-    attempts: (count: number) => gate.run(count, () => abortable(connector.attempts(count), signal), signal),
-  };
-  if (flow.sourcePort !== undefined) await untilMoved(flow, gated, signal);
-  const seen = await probeFlow(narrowed, gated.attempts, pace.limitsFor(flow));
+  const attempts: Attempts = (count) => gate.run(count, () => abortable(connector.attempts(count), signal), signal);
+  if (flow.sourcePort !== undefined) await untilMoved(flow, attempts, signal);
+  const seen = await probeFlow(narrowed, attempts, pace.limitsFor(flow));
   const about = { id: idOf(scenario, step), what: flowText(flow) };
   if (seen.status === 'inconclusive') return { check: { ...about, because: seen.because }, flow };
   const expected = expectationText(flow.expect);
@@ -146,11 +144,7 @@ function idOf(scenario: Scenario, step: ScenarioStep): string {
 }
 
 /** Waits until a continuing flow follows a change: a wrong answer only counts when it persists. */
-async function untilMoved(
-  { expect }: ScenarioFlow,
-  { attempts }: Pick<FlowConnector, 'attempts'>,
-  signal: AbortSignal,
-): Promise<void> {
+async function untilMoved({ expect }: ScenarioFlow, attempts: Attempts, signal: AbortSignal): Promise<void> {
   const until = systemClock.monotonic() + settleTime;
   while (systemClock.monotonic() < until) {
     if ((await attempts(1)).every((one) => isExpected(one, expect))) return;

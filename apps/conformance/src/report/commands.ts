@@ -18,6 +18,8 @@ export interface ReportIo {
   readonly colours: boolean;
 }
 
+type Writer = Pick<ReportIo, 'writeText'>;
+
 /** Files for reports of a run; undefined: not written. */
 export interface ReportTargets {
   readonly json: string | undefined;
@@ -39,11 +41,7 @@ switchyard-conformance diff A.json B.json [--json F] [--html F]
 `;
 
 /** Writes the requested reports. Rejects with `ConfigError` when a file cannot be written. */
-export async function writeReports(
-  report: ReportFile,
-  targets: ReportTargets,
-  io: Pick<ReportIo, 'writeText'>,
-): Promise<void> {
+export async function writeReports(report: ReportFile, targets: ReportTargets, io: Writer): Promise<void> {
   const made: readonly (readonly [string | undefined, () => string])[] = [
     [targets.json, () => writeReport(report)],
     [targets.junit, () => junitXml(report)],
@@ -120,7 +118,7 @@ async function read(io: ReportIo, file: string): Promise<ReportFile> {
   return readReport(file, text);
 }
 
-async function write(io: Pick<ReportIo, 'writeText'>, file: string, text: string): Promise<void> {
+async function write(io: Writer, file: string, text: string): Promise<void> {
   try {
     await io.writeText(file, text);
   } catch (cause) {

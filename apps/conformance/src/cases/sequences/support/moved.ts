@@ -5,6 +5,8 @@ import type { AskingSocket, FlowConnector, Seen } from '../../../model/test-envi
 import type { Call, PodName } from './object-factory.ts';
 import type { SequenceContext } from './sequence-context.ts';
 
+type Asker = Pick<FlowConnector, 'attempts'>;
+
 /** A client that keeps its port, and the endpoint that it must reach. */
 export interface Move {
   readonly id: string;
@@ -12,7 +14,7 @@ export interface Move {
   /** `refused`: no endpoint is left, and the client gets an error. */
   readonly to: PodName | 'refused';
   /** Sender; undefined: a new socket for each datagram, from the same port. */
-  readonly client?: Pick<FlowConnector, 'attempts'>;
+  readonly client?: Asker;
 }
 
 /**
@@ -59,11 +61,7 @@ async function untilMoved(context: SequenceContext, { call, to, client }: Move):
   return [...seen, ...(await connector.attempts(more))];
 }
 
-async function untilRefused(
-  context: SequenceContext,
-  call: Call,
-  connector: Pick<FlowConnector, 'attempts'>,
-): Promise<readonly Seen[]> {
+async function untilRefused(context: SequenceContext, call: Call, connector: Asker): Promise<readonly Seen[]> {
   const limits = context.limitsFor(call);
   const ask = (): Promise<Seen | undefined> => answerAtPace((count) => connector.attempts(count), limits);
   const until = context.clock.monotonic() + patience;
@@ -88,7 +86,7 @@ function whoText(seen: Seen): string {
 }
 
 /** A client with one UDP socket, which it replaces by one with the same port if the kernel destroyed it, as resolvers do. */
-interface UdpClient extends Pick<FlowConnector, 'attempts'> {
+interface UdpClient extends Asker {
   close(): Promise<void>;
 }
 
