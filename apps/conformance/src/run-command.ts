@@ -57,12 +57,8 @@ async function runOnCluster(
 }
 
 /** Removes the namespaces of earlier runs from a cluster and returns their names. */
-export async function cleanUp(
-  config: RunConfig,
-  onProgress: OnProgress,
-  signal: AbortSignal,
-): Promise<readonly string[]> {
-  const tell = (text: string): void => onProgress({ kind: 'lane', lane, text });
+export async function cleanUp(config: RunConfig, report: OnProgress, signal: AbortSignal): Promise<readonly string[]> {
+  const tell = (text: string): void => report({ kind: 'lane', lane, text });
   const connection = await connectionOf(config);
   return cleanUpCluster({ connection, clock: systemClock, onProgress: tell }, signal);
 }

@@ -1,6 +1,6 @@
 import { type DataplaneBackend } from '@switchyard/core/engine';
 import { UsageError } from '@switchyard/core';
-import type { ForwardingTable, Millis, ServiceForwarding, ServicePortKey } from '@switchyard/core';
+import type { ForwardingTable, Millis, ServiceForwarding } from '@switchyard/core';
 import { TableApplier, type BackendHarness, type FakeKernel } from './run-on-backend.ts';
 import type { Scenario } from './scenario.ts';
 import { firstState, nextState, ScenarioTables } from './scenario-tables.ts';
@@ -121,9 +121,11 @@ async function partialFailure({ harness, scenario }: ContractSubject, signal: Ab
       kernel.refuse(address);
       const outcome = await applier.attempt(table, signal);
       const isOwner = (service: ServiceForwarding): boolean => service.frontends.some((one) => one.address === address);
-      const [owners, others] = split(table, isOwner);
+      const services = [...table.services];
+      const owners = services.flatMap(([key, service]) => (isOwner(service) ? [key] : []));
+      const others = new Map(services.filter(([, service]) => !isOwner(service)));
       const named = outcome.status === 'partial' ? [...outcome.failed.keys()].sort().join(', ') : outcome.status;
-      if (named !== [...owners.keys()].sort().join(', ')) faults.push(`${address} refused, but named: ${named}`);
+      if (named !== owners.sort().join(', ')) faults.push(`${address} refused, but named: ${named}`);
       const reference = { harness, table: { ...table, services: others } };
       const missing =
         harness.dataplane.atomicity === 'transaction'
@@ -222,17 +224,6 @@ function endsOf(tables: readonly ForwardingTable[]): readonly ForwardingTable[] 
 function clusterIpsOf(table: ForwardingTable): ReadonlySet<string> {
   const frontends = [...table.services.values()].flatMap((service) => service.frontends);
   return new Set(frontends.filter(({ kind }) => kind === 'clusterIP').map(({ address }) => address));
-}
-
-type Services = Map<ServicePortKey, ServiceForwarding>;
-
-function split(
-  table: ForwardingTable,
-  isFirst: (service: ServiceForwarding) => boolean,
-): readonly [Services, Services] {
-  const [first, second]: [Services, Services] = [new Map(), new Map()];
-  for (const [key, service] of table.services) (isFirst(service) ? first : second).set(key, service);
-  return [first, second];
 }
 
 const dumps = new WeakMap<BackendHarness, WeakMap<ForwardingTable, Promise<string>>>();

@@ -1,17 +1,5 @@
-import {
-  ConfigError,
-  InvariantError,
-  parseIp,
-  parsePort,
-  sourceClasses,
-  tryParseIp,
-  type Port,
-  type DataplaneTraits,
-  type IpAddress,
-  type IpFamily,
-  type Protocol,
-  type SourceClass,
-} from '@switchyard/core';
+import { ConfigError, InvariantError, parseIp, parsePort, sourceClasses, tryParseIp } from '@switchyard/core';
+import type { Port, DataplaneTraits, IpAddress, IpFamily, Protocol, SourceClass } from '@switchyard/core';
 import { readdirSync, readFileSync } from 'node:fs';
 import { modeInFiles, nameInFiles, referenceDataplane } from './dataplanes.ts';
 import { ipv6TwinOf, ipv6TwinOfCidr, otherFamilyOf } from './other-family.ts';
@@ -27,13 +15,8 @@ import {
   type ScenarioService,
   type ScenarioStep,
 } from './scenario.ts';
-import {
-  isPerDataplane,
-  scenarioSchema,
-  type expectationSchema,
-  type PerDataplane,
-  type ScenarioFile,
-} from './schema.ts';
+import { isPerDataplane, scenarioSchema } from './schema.ts';
+import type { expectationSchema, PerDataplane, ScenarioFile } from './schema.ts';
 import * as v from 'valibot';
 import { type Document, isNode, LineCounter, parseDocument } from 'yaml';
 
@@ -84,10 +67,8 @@ export function parseScenario(id: string, text: string, source: string = `${id}.
 }
 
 /** The scenarios of a file, one for each IP family it names. Throws `ConfigError` for an address outside the plan of `other-family.ts`. */
-export function scenariosOf(
-  { id, source, file, lineOf }: ParsedScenario,
-  dataplane: DataplaneTraits,
-): readonly Scenario[] {
+export function scenariosOf(parsed: ParsedScenario, dataplane: DataplaneTraits): readonly Scenario[] {
+  const { id, source, file, lineOf } = parsed;
   return file.ipFamilies.map((ipFamily) =>
     new Reader({ id, source, ipFamily, isDualStack: file.dualStack, dataplane, lineOf }).scenario(file),
   );

@@ -16,7 +16,6 @@ import { coreFlow } from './scenario-flow.ts';
 import { firstState, nextState, ScenarioTables, type TablesByFamily } from './scenario-tables.ts';
 import type { Scenario, ScenarioFlow } from './scenario.ts';
 import {
-  type RunResult,
   changeText,
   expectationText,
   keptExpectation,
@@ -24,9 +23,8 @@ import {
   nothingChanges,
   observationText,
   restartText,
-  type StepResult,
-  type Observation,
 } from './verdict.ts';
+import type { RunResult, StepResult, Observation } from './verdict.ts';
 
 /** Options of `runOnBackend`. */
 export interface RunOnBackendOptions {

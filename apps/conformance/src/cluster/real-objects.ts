@@ -1,12 +1,7 @@
 import { type IpAddress, type IpFamily, hostCidr, parseIp } from '@switchyard/core';
 import type { EndpointSlice, Service, ServicePortObject } from '@switchyard/core/kubernetes';
-import {
-  clusterObjects,
-  ipv6TwinOfCidr,
-  type ScenarioPort,
-  type ScenarioService,
-  serviceObject,
-} from '@switchyard/scenarios';
+import { clusterObjects, ipv6TwinOfCidr, serviceObject } from '@switchyard/scenarios';
+import type { ScenarioPort, ScenarioService } from '@switchyard/scenarios';
 import type { ScenarioMoment } from '../model/test-environment.ts';
 import type { AddressBook } from './object-writer.ts';
 import { type NodePair, runLabel } from './preflight.ts';

@@ -6,9 +6,11 @@ import type { TestEnvironment } from '../model/test-environment.ts';
 /** Linux allows each receiver an ICMP error a second, once the first six are used up. */
 const interval = 1100;
 
+type ErrorCounts = Pick<TestEnvironment, 'icmpErrorsHeldBack'>;
+
 /** Counts and paces the ICMP errors of the node under test, for all cases that an environment runs at a time. */
 export class ErrorPace {
-  readonly #environment: Pick<TestEnvironment, 'icmpErrorsHeldBack'>;
+  readonly #environment: ErrorCounts;
   readonly #clock: Clock;
   readonly #signal: AbortSignal;
   readonly #turns = new Map<string, Promise<unknown>>();
@@ -16,11 +18,7 @@ export class ErrorPace {
   #next: Promise<number | undefined> | undefined;
   #reading: Promise<unknown> = Promise.resolve();
 
-  constructor(
-    environment: Pick<TestEnvironment, 'icmpErrorsHeldBack'>,
-    signal: AbortSignal,
-    clock: Clock = systemClock,
-  ) {
+  constructor(environment: ErrorCounts, signal: AbortSignal, clock: Clock = systemClock) {
     this.#environment = environment;
     this.#signal = signal;
     this.#clock = clock;

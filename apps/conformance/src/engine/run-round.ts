@@ -246,10 +246,8 @@ async function runProxy(options: ProxyRun & RunsOptions & Shared, signal: AbortS
 }
 
 /** Results of a run without an environment: errors, because nothing is known about the proxy. */
-function withoutEnvironment(
-  { cases, laneNames, onProgress, run }: ProxyRun & RoundOptions,
-  reason: Error,
-): readonly CaseResult[] {
+function withoutEnvironment(work: ProxyRun & RoundOptions, reason: Error): readonly CaseResult[] {
+  const { cases, laneNames, onProgress, run } = work;
   const lane = laneNames[0] ?? '';
   const results = cases.map((one) => notRun(one, 'error', `no environment to run on: ${reason.message}`));
   onProgress({ kind: 'runStarted', run, caseIds: cases.map(({ id }) => id) });

@@ -207,11 +207,7 @@ interface Recording extends CaseRecorder {
 }
 
 /** Traces the packet of a failed flow at once, before the cluster changes. */
-function startRecording(
-  environment: TestEnvironment,
-  onProgress: (text: string) => void,
-  signal: AbortSignal,
-): Recording {
+function startRecording(environment: TestEnvironment, tell: (text: string) => void, signal: AbortSignal): Recording {
   const checks: { readonly check: CheckResult; readonly path: Promise<readonly PacketPath[]> }[] = [];
   const rollouts: RolloutTimeline[] = [];
   const withoutVerdict: InconclusiveCheck[] = [];
@@ -240,7 +236,7 @@ function startRecording(
     },
     inconclusive: (check) => void withoutVerdict.push(check),
     rollout: (timeline) => void rollouts.push(timeline),
-    progress: onProgress,
+    progress: tell,
     checks: () => Promise.all(checks.map(async ({ check, path }) => ({ ...check, path: await path }))),
   };
 }

@@ -101,6 +101,13 @@ export interface PlannedRun {
   readonly caseIds: readonly string[];
 }
 
+/** A case that runs. */
+interface CaseOfRun {
+  readonly run: RunName;
+  readonly lane: string;
+  readonly id: string;
+}
+
 /** Progress of a run. A lane is a lab or the cluster, which runs one unit at a time. */
 export type ProgressEvent =
   /** Before everything else, once. */
@@ -110,15 +117,9 @@ export type ProgressEvent =
   /** Work of a lane other than cases: `building the lab`, `starting the proxy`. */
   | { readonly kind: 'lane'; readonly lane: string; readonly text: string }
   /** Cases of a batch start together. A case that is skipped only ends. */
-  | { readonly kind: 'caseStarted'; readonly run: RunName; readonly lane: string; readonly id: string }
+  | ({ readonly kind: 'caseStarted' } & CaseOfRun)
   /** Text that was passed to `CaseRecorder.progress`. */
-  | {
-      readonly kind: 'caseProgress';
-      readonly run: RunName;
-      readonly lane: string;
-      readonly id: string;
-      readonly text: string;
-    }
+  | ({ readonly kind: 'caseProgress'; readonly text: string } & CaseOfRun)
   | { readonly kind: 'caseEnded'; readonly run: RunName; readonly lane: string; readonly result: CaseResult }
   | { readonly kind: 'runEnded'; readonly run: RunName };
 

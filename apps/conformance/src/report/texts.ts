@@ -55,13 +55,7 @@ export function textTable(rows: readonly (readonly string[])[], options: { reado
 }
 
 /** Gives text a meaning by colour; without colours it stays as it is. */
-export interface Painter {
-  good(text: string): string;
-  bad(text: string): string;
-  warn(text: string): string;
-  soft(text: string): string;
-  strong(text: string): string;
-}
+export type Painter = Readonly<Record<'good' | 'bad' | 'warn' | 'soft' | 'strong', (text: string) => string>>;
 
 /** Whether to use colours: on a terminal, unless `NO_COLOR` is not empty (no-color.org). */
 export function wantsColours(stream: { readonly isTTY?: boolean }, noColor: string | undefined): boolean {

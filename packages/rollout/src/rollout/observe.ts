@@ -1,17 +1,7 @@
-import {
-  systemClock,
-  type EndpointSliceRecord,
-  type IpFamily,
-  type Millis,
-  type ServiceRecord,
-  millis,
-} from '@switchyard/core';
-import {
-  apiResources,
-  recordFromEndpointSlice,
-  recordFromService,
-  type ObjectClient,
-} from '@switchyard/core/kubernetes';
+import { systemClock, millis } from '@switchyard/core';
+import type { EndpointSliceRecord, IpFamily, Millis, ServiceRecord } from '@switchyard/core';
+import { apiResources, recordFromEndpointSlice, recordFromService } from '@switchyard/core/kubernetes';
+import type { ObjectClient } from '@switchyard/core/kubernetes';
 import type { LabNode, Prober } from '@switchyard/lab';
 import type { EndpointMoment, StateMoment, HealthMoment } from '../run-record.ts';
 

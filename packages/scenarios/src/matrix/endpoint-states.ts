@@ -1,6 +1,6 @@
-import { type IpAddress, parsePort } from '@switchyard/core';
+import { type IpAddress, type IpFamily, parsePort } from '@switchyard/core';
 import { inFamily } from '../other-family.ts';
-import type { Scenario, ScenarioEndpoint } from '../scenario.ts';
+import type { ScenarioEndpoint } from '../scenario.ts';
 
 /** Conditions of an endpoint, in the words of KEP-1672. */
 export type Condition = 'ready' | 'notReady' | 'terminating' | 'stopped';
@@ -69,11 +69,7 @@ const conditions: Readonly<Record<Condition, Pick<ScenarioEndpoint, 'ready' | 's
 };
 
 /** The endpoints of a Service in a state. Ready ones have another address than others on the same node. */
-export function endpointsOf(
-  state: EndpointState,
-  service: string,
-  ipFamily: Scenario['ipFamily'],
-): readonly ScenarioEndpoint[] {
+export function endpointsOf(state: EndpointState, service: string, ipFamily: IpFamily): readonly ScenarioEndpoint[] {
   return state.members.map(({ node, is }) => {
     const v4 = `10.244.${node === 'node1' ? 1 : 2}.${is === 'ready' ? 5 : 6}`;
     return endpointAt(inFamily(v4, ipFamily), { service, node, is });

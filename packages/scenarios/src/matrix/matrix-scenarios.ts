@@ -1,22 +1,10 @@
 import { type DataplaneTraits, ipFamilies, type Protocol, type SourceClass } from '@switchyard/core';
 import { type EndpointState, endpointsOf, endpointStates } from './endpoint-states.ts';
 import { matrixFrontends, matrixPolicies, type MatrixPlace, serviceOf, targetOf } from './matrix-places.ts';
-import {
-  answerOf,
-  healthAnswerOf,
-  type MatrixFrontend,
-  type MatrixAnswer,
-  type MatrixQuestion,
-  type MatrixOutcome,
-} from './matrix-rules.ts';
-import {
-  plainAgent,
-  runKinds,
-  type Expectation,
-  type Scenario,
-  type ScenarioFlow,
-  type ScenarioStep,
-} from '../scenario.ts';
+import { answerOf, healthAnswerOf } from './matrix-rules.ts';
+import type { MatrixFrontend, MatrixAnswer, MatrixQuestion, MatrixOutcome } from './matrix-rules.ts';
+import { plainAgent, runKinds } from '../scenario.ts';
+import type { Expectation, Scenario, ScenarioFlow, ScenarioStep } from '../scenario.ts';
 
 /** One Service of the matrix, and the required outcomes of packets to it. */
 export interface MatrixScenario extends MatrixPlace {

@@ -2,24 +2,14 @@ import { escapeMarkup, tag } from '../markup.ts';
 import { cellMarks, cellStatus } from '../matrix.ts';
 import type { CellStatus, Matrix, MatrixCell, MatrixGroup, MatrixRow } from '../matrix.ts';
 
-/** One sign per status, so that colours are not needed. */
-export const glyphs: Readonly<Record<CellStatus, string>> = {
-  passed: '✓',
-  failed: '✗',
-  error: '!',
-  skipped: '–',
-  flaky: '~',
-  none: '',
-};
-
-/** Words for screen readers. */
-const spoken: Readonly<Record<CellStatus, string>> = {
-  passed: 'passed',
-  failed: 'failed',
-  error: 'lab error',
-  skipped: 'skipped',
-  flaky: 'flaky',
-  none: 'did not run',
+/** One sign per status, so that colours are not needed, and words for screen readers. */
+const signs: Readonly<Record<CellStatus, readonly [glyph: string, spoken: string]>> = {
+  passed: ['✓', 'passed'],
+  failed: ['✗', 'failed'],
+  error: ['!', 'lab error'],
+  skipped: ['–', 'skipped'],
+  flaky: ['~', 'flaky'],
+  none: ['', 'did not run'],
 };
 
 /** The filter above the matrix. The script reads and fills it. */
@@ -106,8 +96,9 @@ function rowHtml({ id, info, cells, differs }: MatrixRow, { hasFlakes, prefix, t
   const head = `<th scope="row"><span class="line"><span class="id">${escapeMarkup(short)}</span><span class="title">${escapeMarkup(info.title)}</span></span></th>`;
   const marks = cells.map((cell, index) => {
     const status = cellStatus(cell);
+    const [glyph, spoken] = signs[status];
     const tabIndex = takesTab && index === 0 ? 0 : -1;
-    return `<td class="c-${status}" tabindex="${tabIndex}" aria-label="${spoken[status]}">${glyphs[status]}</td>`;
+    return `<td class="c-${status}" tabindex="${tabIndex}" aria-label="${spoken}">${glyph}</td>`;
   });
   const odd = cells.reduce((sum, { oddRounds }) => sum + oddRounds.length, 0);
   const ran = cells.reduce((sum, { rounds }) => sum + rounds.length, 0);

@@ -32,11 +32,8 @@ const patience = 10_000;
 const afterwards = 100;
 
 /** Runs work while new connections are made at a steady rate, and checks for each call that no request was lost. */
-export async function underLoad<T>(
-  context: SequenceContext,
-  { id, during, calls }: LoadSpec,
-  work: () => Promise<T>,
-): Promise<T> {
+export async function underLoad(context: SequenceContext, load: LoadSpec, work: () => Promise<void>): Promise<void> {
+  const { id, during, calls } = load;
   await using runs = new AsyncDisposableStack();
   const loads: { readonly call: Call; readonly run: LoadRun }[] = [];
   for (const call of calls) {
@@ -44,7 +41,7 @@ export async function underLoad<T>(
     loads.push({ call, run });
   }
   await Promise.all(loads.map(({ run }) => hasBegun(context, run)));
-  const result = await work();
+  await work();
   await context.sleep(afterwards);
   const all = await Promise.all(loads.map(({ run }) => run.stop()));
   for (const [index, { call }] of loads.entries()) {
@@ -52,7 +49,6 @@ export async function underLoad<T>(
     const { observed, because } = lossText(all[index] ?? []);
     context.record.check({ id: `${id}/${callName(call)}`, what, expected: nothingLost, observed, because });
   }
-  return result;
 }
 
 /** Waits for the first result, of any outcome: from then on the schedule runs. */

@@ -1,12 +1,5 @@
-import {
-  type Clock,
-  compareIps,
-  InvariantError,
-  type IpFamily,
-  ipFamilies,
-  millis,
-  systemClock,
-} from '@switchyard/core';
+import { compareIps, InvariantError, ipFamilies, millis, systemClock } from '@switchyard/core';
+import type { Clock, IpFamily } from '@switchyard/core';
 import type { Expectation, Scenario, ScenarioAgent, ScenarioEndpoint, ScenarioFlow } from '@switchyard/scenarios';
 import { type DataplaneName, emptyState, plainAgent, type ScenarioHealthCheck } from '@switchyard/scenarios';
 import { expectationText, flowText, healthStepText, healthText, observationText } from '@switchyard/scenarios';
