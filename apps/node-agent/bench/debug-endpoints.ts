@@ -4,7 +4,7 @@ import { type IpFamily, noopLogger, parseIp, parsePort } from '@switchyard/core'
 import { node, service, slice, tableOf, tableOptions } from '@switchyard/core/testing';
 import { get } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { debugRoutes } from '../src/http/debug-routes.ts';
+import { debugRoutes } from '../src/http/metrics-routes.ts';
 import { router } from '../src/http/route.ts';
 import { debugState } from '../src/http/testing/debug-bench.ts';
 

@@ -16,9 +16,9 @@ import type { RunConfig } from './config.ts';
 import type { ConfigFollower } from './config/config-follower.ts';
 import type { AddressHost } from './follow-addresses.ts';
 import type { EndpointViews } from './http/metrics-routes.ts';
-import type { LoopbackProxyHost } from './localhost-node-ports/follow-applied.ts';
+import type { LoopbackProxyHost } from './localhost-node-ports/localhost-node-ports.ts';
 import type { MetricsPage } from './metrics/metrics-page.ts';
-import type { RuleMetricsOptions } from './metrics/rule-metrics.ts';
+import type { RuleMetricsOptions } from './metrics/agent-metrics.ts';
 
 /** Access of the agent to the machine. */
 export interface AgentHost extends FlowHost, AddressHost {

@@ -19,12 +19,11 @@ import { familyDumpText } from './host/dump-text.ts';
 import { TakeOver } from './host/take-over.ts';
 import type { DebugState } from './http/debug-state.ts';
 import { serveEndpoints } from './http/endpoints.ts';
-import { addMetrics } from './metrics/add-metrics.ts';
-import { loopbackProxies } from './localhost-node-ports/follow-applied.ts';
+import { addMetrics } from './metrics/agent-metrics.ts';
+import { loopbackProxies } from './localhost-node-ports/localhost-node-ports.ts';
 import { logNotes } from './config/notes.ts';
-import { nodeNotes } from './node/node-notes.ts';
+import { nodeNotes, startConditionsOf } from './node/start-conditions.ts';
 import { OwnNode } from './node/own-node.ts';
-import { startConditionsOf } from './node/start-conditions.ts';
 import { healthCheckAddresses, tableOptionsOf } from './node-settings.ts';
 
 const resyncInterval = seconds(3600);

@@ -7,9 +7,8 @@ import { nftablesTraits } from '@switchyard/backend-nftables/traits';
 import { type DataplaneTraits, InvariantError, type IpFamily } from '@switchyard/core';
 import type { DataplaneBackendFactory } from '@switchyard/core/engine';
 import type { IptablesVariant } from '@switchyard/netfilter/iptables';
-import { cleanBackend, cleanLeftNftables } from './cleanup/clean-backend.ts';
-import { removeEbpfState, removeLeftEbpfState } from './cleanup/ebpf-state.ts';
-import type { NftTables } from './cleanup/nft-tables.ts';
+import { cleanBackend, cleanLeftNftables, removeEbpfState, removeLeftEbpfState } from './cleanup/backend-state.ts';
+import type { NftTables } from './cleanup/tables.ts';
 import type { Removal } from './cleanup/removal.ts';
 
 /** Access to this machine for all backends. Each backend uses the fields that it needs; clean-ups use `tables`. */

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { describe, expect, test } from 'vitest';
 import { type Config, parseConfig, type RunConfig } from './config.ts';
-import { helpText } from './config/flags/help.ts';
+import { helpText } from './config/flags/parse-flags.ts';
 import { flags } from './config/flags/table.ts';
 
 function run(...args: readonly string[]): RunConfig {

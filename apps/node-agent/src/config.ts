@@ -3,7 +3,7 @@ import { type ConfigFiles, effectiveSettings, noFiles } from './config/effective
 import { type FlagValues, parseFlags } from './config/flags/parse-flags.ts';
 import { modeNotes, notesOf } from './config/notes.ts';
 import { isModeSaid } from './config/proxy-mode.ts';
-import { readConfigFiles } from './config/read-files.ts';
+import { readConfigFiles } from './config/decode-file.ts';
 import type { ClusterPlace, Config, DataplaneConfig, RunConfig, SourceConfig } from './config/run-config.ts';
 import { problemText } from './config/settings.ts';
 import { dataplaneOf, type Environment, logConfigOf, placeOf, toRunConfig } from './config/to-run-config.ts';

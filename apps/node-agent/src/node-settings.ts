@@ -8,12 +8,14 @@ import {
   isEverything,
   type NodePortsOnLoopback,
   type TableOptions,
+  assertNever,
+  type PodDetector,
 } from '@switchyard/core';
 import { nodePortAddresses } from '@switchyard/host';
 import { traitsOf } from './backends.ts';
 import type { RunConfig } from './config.ts';
 import type { OwnNode } from './node/own-node.ts';
-import { podDetectorOf } from './node/pod-detector.ts';
+import type { DetectLocal } from './config/run-config.ts';
 
 /** Options of the tables of a family, from the current configuration and the Node. */
 export function tableOptionsOf(config: RunConfig, node: OwnNode, ipFamily: IpFamily): TableOptions {
@@ -59,4 +61,24 @@ function nodePortCidrsOf(config: RunConfig, node: OwnNode, ipFamily: IpFamily): 
   if (address !== undefined) listed.unshift(hostCidr(address));
   // CIDRs of one family alone leave the other open, as in kube-proxy.
   return listed.length > 0 || primary ? listed : [everythingOf(ipFamily)];
+}
+
+/** Returns how the kernel recognizes pods of one family, from `detectLocalMode` and the current Node. */
+export function podDetectorOf(detectLocal: DetectLocal, node: OwnNode, ipFamily: IpFamily): PodDetector {
+  switch (detectLocal.kind) {
+    case 'clusterCIDR': {
+      const cidr = detectLocal.cidrs[ipFamily];
+      return cidr === undefined ? { kind: 'none' } : { kind: 'cidr', cidr };
+    }
+    case 'nodeCIDR': {
+      const cidr = node.podCidrOf(ipFamily);
+      return cidr === undefined ? { kind: 'none' } : { kind: 'cidr', cidr };
+    }
+    case 'bridgeInterface':
+      return { kind: 'interface', name: detectLocal.name };
+    case 'interfaceNamePrefix':
+      return { kind: 'interfacePrefix', prefix: detectLocal.prefix };
+    default:
+      return assertNever(detectLocal);
+  }
 }

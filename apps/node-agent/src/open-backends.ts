@@ -4,7 +4,7 @@ import type { IptablesVariant } from '@switchyard/netfilter/iptables';
 import { type BackendHost, backendOf, type BackendPlace } from './backends.ts';
 
 /** A mode, and the host and families to open it for. */
-export interface DataplaneRequest extends BackendPlace {
+interface DataplaneRequest extends BackendPlace {
   readonly mode: string;
   /** Called after a successful probe, before the backends are opened. */
   readonly prepare?: () => Promise<void>;

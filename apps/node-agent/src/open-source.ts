@@ -22,7 +22,7 @@ import type { MetricsPage } from './metrics/metrics-page.ts';
 import { version } from './version.ts';
 
 /** Access of a source to this process. */
-export interface SourceNeeds {
+interface SourceNeeds {
   readonly nodeName: NodeName;
   readonly clock: Clock;
   readonly random: Random;
@@ -31,7 +31,7 @@ export interface SourceNeeds {
 }
 
 /** Source of the cluster and recorder of its Events. */
-export interface OpenedSource {
+interface OpenedSource {
   readonly source: ClusterStateSource;
   /** For the log: the API server's URL, without credentials, or the folder. */
   readonly from: string;
@@ -110,7 +110,7 @@ function lagFamily(lags: ReadonlyMap<ResourceKind, Millis>): MetricFamily {
 }
 
 /** Opens the connection to the API server. Rejects with `ConfigError` if the configuration does not name one. */
-export async function openConnection(
+async function openConnection(
   config: Exclude<SourceConfig, { readonly kind: 'manifests' }>,
   clock: Clock,
 ): Promise<ApiServerConnection> {

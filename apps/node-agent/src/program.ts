@@ -33,9 +33,9 @@ import type { AgentHost } from './agent-host.ts';
 import { type BackendHost, backendOf } from './backends.ts';
 import { cleanUp, cleanUpFailed } from './cleanup/clean-up.ts';
 import { ourVariant, removeLeftRules } from './cleanup/left-rules.ts';
-import { kernelTables } from './cleanup/nft-tables.ts';
+import { kernelTables } from './cleanup/tables.ts';
 import { removalText } from './cleanup/removal.ts';
-import { refuseBesideUnreadyProxy } from './cleanup/unready-proxy.ts';
+import { refuseBesideUnreadyProxy } from './cleanup/kube-proxy.ts';
 import {
   asksForCommand,
   type ClusterPlace,
@@ -48,21 +48,18 @@ import {
 import { versionText, writeConfig } from './config/commands.ts';
 import { ConfigWatch } from './config/config-follower.ts';
 import { configzDocument, flagzValues } from './config/documents.ts';
-import { helpText } from './config/flags/help.ts';
+import { helpText } from './config/flags/parse-flags.ts';
 import { logNotes } from './config/notes.ts';
 import { type ProxyMode, proxyModes } from './config/proxy-mode.ts';
-import { modeRefusedEvent } from './events/agent-events.ts';
-import { reportFailure, terminationLogOf } from './events/report-failure.ts';
+import { modeRefusedEvent, reportFailure, terminationLogOf } from './events/agent-events.ts';
 import type { EndpointViews } from './http/metrics-routes.ts';
-import { tcpNetwork } from './localhost-node-ports/tcp-network.ts';
+import { tcpNetwork } from './localhost-node-ports/connections.ts';
 import { createMetricsPage, type MetricsPage } from './metrics/metrics-page.ts';
-import { agentIdentity } from './host/agent-identity.ts';
-import { isTcpLiberal } from './host/conntrack-settings.ts';
+import { agentIdentity, claimNode, refuseWhileRunning } from './host/one-agent.ts';
+import { isTcpLiberal, setUpAfterChange, setUpHost } from './host/set-up-host.ts';
 import { httpLimitsFor, proxyLimitsFor, readDescriptorLimit } from './host/descriptors.ts';
 import { dumpModes } from './host/dump-text.ts';
 import { mountBpffsForLater, mountNodeBpffs } from './host/node-bpffs.ts';
-import { claimNode, refuseWhileRunning } from './host/one-agent.ts';
-import { setUpAfterChange, setUpHost } from './host/set-up-host.ts';
 import { checkBackend, openBackends, type OpenDataplane } from './open-backends.ts';
 import { openLastEvents, openSource } from './open-source.ts';
 import { readAhead } from './read-ahead.ts';

@@ -11,12 +11,13 @@ export {
   ipToBytes,
   type Ipv4,
   type Ipv6,
+  ipv4Text,
+  ipv6Text,
   mappedBytes,
   parseIp,
   tryParseIp,
   withoutLeadingZeros,
 } from './model/ip/address.ts';
-export { ipv4Text, ipv6Text } from './model/ip/address-text.ts';
 export {
   type Cidr,
   cidrContains,
@@ -54,18 +55,13 @@ export {
 } from './model/records/keys.ts';
 
 // Records: validated copies of API objects.
-export * from './model/records/endpoint-slice.ts';
-export * from './model/records/node.ts';
-export * from './model/records/service-cidr.ts';
-export * from './model/records/service.ts';
+export type * from './model/records/records.ts';
 
 // State: events in, records out.
 export * from './model/state/cluster-event.ts';
-export type * from './model/state/cluster-state-source.ts';
 export { ClusterState, type Dirty, dirtyServices, EndpointIndex } from './model/state/cluster-state.ts';
 
 // The forwarding table: what a node must do.
-export type * from './model/forwarding/build-table-types.ts';
 export { buildTable, diffTables, sorted } from './model/forwarding/build-table.ts';
 export * from './model/forwarding/forwarding-table.ts';
 
@@ -83,31 +79,22 @@ export { loopbackNodePort, type LoopbackNodePort } from './model/forwarding/loop
 
 // Explanation of a packet.
 export { explain } from './model/forwarding/explain.ts';
-export type * from './model/forwarding/explain-types.ts';
-export { isSentBySocket, isServedBySocket } from './model/forwarding/explain-socket.ts';
-export * from './model/forwarding/reason-codes.ts';
-export { sourceClassOf } from './model/forwarding/source-class.ts';
+export * from './model/forwarding/explain-types.ts';
+export { isSentBySocket, isServedBySocket, sourceClassOf } from './model/forwarding/source-class.ts';
 export type { DataplaneTraits, MetricSet } from './model/forwarding/dataplane-traits.ts';
 
 // Errors.
 export * from './base/errors.ts';
 
 // Parts that programs around the model share: time, waiting, log, events, metrics, values.
-export { abortable } from './base/abortable.ts';
-export * from './base/aborted.ts';
+export * from './base/abortable.ts';
 export { type BackOff, type BackOffBounds, newBackOff } from './base/back-off.ts';
 export type { Branded } from './base/brand.ts';
-export * from './base/compare-texts.ts';
-export * from './base/equal.ts';
-export * from './base/events.ts';
-export * from './base/go-duration.ts';
-export * from './base/log-events.ts';
+export { compareTexts, isEqual } from './base/values.ts';
 export * from './base/log.ts';
-export { assertNever } from './base/result.ts';
-export { runTogether } from './base/run-together.ts';
+export { assertNever } from './base/argument.ts';
 export * from './base/sorted-map.ts';
 export * from './base/time.ts';
 export * from './metrics/kube-proxy-metrics.ts';
-export * from './metrics/metric-declaration.ts';
 export * from './metrics/metrics.ts';
 export * from './metrics/own-metrics.ts';

@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
 import { HostError } from '@switchyard/core';
-import type { CommandResult } from './command-runner.ts';
+import type { CommandResult, CommandOptions, CommandRunner } from './command-runner.ts';
 
 /** Kind of failure of a command. `failed`: it ran to its end and exited non-zero. */
 export type CommandFailure = 'notFound' | 'notStarted' | 'timedOut' | 'failed';
@@ -83,4 +83,24 @@ export function isTimedOut(error: unknown): boolean {
  */
 export function isPermissionDenied(result: CommandResult): boolean {
   return result.exitCode !== 0 && /Operation not permitted|Permission denied/.test(result.stderr);
+}
+
+/**
+ * Runs a program in a temporary network namespace that ends with it, so that the rules it loads affect no other traffic.
+ * Returns undefined if `unshare` or CAP_SYS_ADMIN is missing, or on time-out: the kernel creates no namespace while it
+ * removes others, one per pod that ended on the node.
+ */
+export async function runInScratchNamespace(
+  runner: CommandRunner,
+  line: readonly string[],
+  options: CommandOptions,
+): Promise<CommandResult | undefined> {
+  try {
+    const result = await runner.run('unshare', ['--net', ...line], options);
+    return result.exitCode !== 0 && result.stderr.includes('unshare') ? undefined : result;
+  } catch (error) {
+    options.signal.throwIfAborted();
+    if (isProgramMissing(error) || isTimedOut(error)) return undefined;
+    throw error;
+  }
 }

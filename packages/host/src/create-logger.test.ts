@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import type { LogFormat } from './create-logger.ts';
+import type { LogFormat } from './logger.ts';
 
-const module = new URL('create-logger.ts', import.meta.url).href;
+const module = new URL('logger.ts', import.meta.url).href;
 
 /** Returns the stderr lines of a process that logs in this format. */
 function logged(format: LogFormat): readonly string[] {

@@ -1,18 +1,17 @@
 export * from './command-runner.ts';
 export * from './command-error.ts';
-export * from './json-logger.ts';
+export {
+  createJsonLogger,
+  createLogger,
+  type LeveledLogger,
+  type LogFormat,
+  type LogLevel,
+  logLevelOf,
+} from './logger.ts';
 export * from './node-addresses.ts';
-export * from './ip-families.ts';
-export * from './release-memory.ts';
 export * from './run-app.ts';
-export * from './termination-message.ts';
-export * from './log-level.ts';
-export * from './text-logger.ts';
-export * from './create-logger.ts';
 export * from './prometheus-text.ts';
 export * from './prometheus-metrics.ts';
-export * from './collected-family.ts';
 export * from './process-metrics.ts';
 export * from './kernel-files.ts';
-export * from './scratch-namespace.ts';
 export * from './markdown.ts';

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { hostIpFamilies } from './ip-families.ts';
+import { hostIpFamilies } from './node-addresses.ts';
 
 const loopback = '00000000000000000000000000000001 01 80 10 80 lo\n';
 test.each([

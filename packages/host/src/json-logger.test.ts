@@ -1,7 +1,6 @@
 import { HostError } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
-import { createJsonLogger } from './json-logger.ts';
-import type { LogLevel } from './log-level.ts';
+import { createJsonLogger, type LogLevel } from './logger.ts';
 
 function linesOf(level: LogLevel, log: (logger: ReturnType<typeof createJsonLogger>) => void): unknown[] {
   const lines: string[] = [];

@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { collectedFamily } from './collected-family.ts';
-import type { MetricFamily } from './prometheus-text.ts';
+import { collectedFamily, type MetricFamily } from './prometheus-text.ts';
 
 /** Sampling interval of the event loop's delay, in milliseconds. Ten wake-ups a second; none runs JavaScript. */
 const resolution = 100;

@@ -1,4 +1,6 @@
 import { isExpected, messageOf, type Millis } from '@switchyard/core';
+import { closeSync, constants, fstatSync, ftruncateSync, openSync, writeSync } from 'node:fs';
+import { setFlagsFromString } from 'node:v8';
 
 /** A program that runs until SIGTERM or SIGINT. */
 export interface App {
@@ -53,4 +55,59 @@ export function failureText(error: unknown): string {
 function oneLine(error: unknown): string {
   const message = messageOf(error);
   return message.trim().replaceAll(/\s*\n\s*/g, ' | ');
+}
+
+/** kubelet's limit of a termination message. */
+const maxBytes = 4096;
+
+/**
+ * Replaces the content of kubelet's `terminationMessagePath` file with the reason why this process ends; `kubectl describe pod`
+ * shows it. Writes at most 4,096 bytes. Does nothing if the file is missing, not regular or not writable, as outside a pod.
+ */
+export function writeTerminationMessage(file: string, text: string): void {
+  try {
+    const fd = openSync(file, constants.O_WRONLY | constants.O_NONBLOCK);
+    try {
+      if (fstatSync(fd).isFile()) replaceContent(fd, text);
+    } finally {
+      closeSync(fd);
+    }
+  } catch {
+    // stderr has the same text.
+  }
+}
+
+function replaceContent(fd: number, text: string): void {
+  const bytes = new Uint8Array(maxBytes);
+  const { written } = new TextEncoder().encodeInto(text, bytes); // leaves out a character that does not fit whole
+  ftruncateSync(fd);
+  writeSync(fd, bytes, 0, written);
+}
+
+/** Times of the calls after the start, in milliseconds: several during warm-up, the last one after compilation. */
+const moments: readonly number[] = [2000, 4000, 8000, 16_000, 60_000];
+
+/**
+ * Calls `release` five times in the first minute, each in its own turn of the event loop. Start-up leaves free memory that
+ * an idle process would never return. The timers do not keep the process alive.
+ */
+export function releaseMemoryLater(release: () => void): void {
+  for (const moment of moments) setTimeout(release, moment).unref();
+}
+
+/**
+ * Collects all garbage and returns its pages to the kernel if Node runs with --expose-gc; otherwise does nothing. Only a
+ * last-resort collection empties V8's pool of free pages. It blocks the process for 2 to 4 ms per MB of live heap: call it
+ * while the process is idle.
+ */
+export function collectGarbage(): void {
+  globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
+}
+
+/**
+ * Makes V8 collect after a few MB of heap growth instead of 8 or more, and keep no free pages. Call it after the start:
+ * start-up makes much garbage and would be slower.
+ */
+export function preferLittleMemory(): void {
+  setFlagsFromString('--optimize-for-size');
 }

@@ -1,8 +1,7 @@
 import { seconds } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
-import { CommandError } from './command-error.ts';
+import { CommandError, runInScratchNamespace } from './command-error.ts';
 import type { CommandResult } from './command-runner.ts';
-import { runInScratchNamespace } from './scratch-namespace.ts';
 import { ScriptedRunner } from './testing/index.ts';
 
 const { signal } = new AbortController();

@@ -3,7 +3,7 @@ import { closeSync, constants, mkdtempSync, openSync, readSync, rmSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished, test, expect, vi } from 'vitest';
-import { steadyOutput, type SteadyOutput } from './steady-output.ts';
+import { steadyOutput, type SteadyOutput } from './logger.ts';
 
 /** The two ends of a pipe. The writing end blocks, as a process's stderr does. */
 function pipe(): { readonly reader: number; readonly writer: number } {

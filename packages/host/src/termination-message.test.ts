@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { writeTerminationMessage } from './termination-message.ts';
+import { writeTerminationMessage } from './run-app.ts';
 
 let folder: string;
 let file: string;

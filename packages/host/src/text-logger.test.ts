@@ -1,7 +1,6 @@
 import { HostError, type Logger } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
-import type { LogLevel } from './log-level.ts';
-import { createTextLogger } from './text-logger.ts';
+import { type LogLevel, createTextLogger } from './logger.ts';
 
 const time = new Date(2026, 10, 21, 9, 5, 7, 12).getTime() + 0.5;
 

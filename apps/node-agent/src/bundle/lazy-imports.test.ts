@@ -8,6 +8,6 @@ const heavy = /^import (?!type )[^;]*? from '@switchyard\/(?:core\/kubernetes|na
 
 test('no module of the agent imports the API client, a backend or the addon before it needs them', () => {
   const files = globSync('**/*.ts', { cwd: folder }).filter((file) => !/\.test\.ts$|(^|\/)testing\//.test(file));
-  expect(files.length).toBeGreaterThan(100);
+  expect(files.length).toBeGreaterThan(50);
   expect(files.filter((file) => heavy.test(readFileSync(`${folder}${file}`, 'utf8')))).toEqual([]);
 });

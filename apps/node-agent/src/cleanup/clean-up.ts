@@ -1,18 +1,16 @@
 import { HostError, ipFamilies } from '@switchyard/core';
 import { allOfKubeProxy, iptablesPlaces, nothingUnwanted } from '@switchyard/netfilter/iptables';
-import { type KernelFiles } from '@switchyard/host';
+import type { KernelFiles } from '@switchyard/host';
 import { type BackendHost, registeredBackends } from '../backends.ts';
-import { cleanBackend } from './clean-backend.ts';
+import { cleanBackend } from './backend-state.ts';
 import { removePlace } from './iptables-place.ts';
-import { kubeProxyPort } from './kube-proxy-port.ts';
-import { removeKubeProxyIpvs } from './kube-proxy-ipvs.ts';
-import { removeKubeProxyRules } from './kube-proxy-rules.ts';
+import { kubeProxyPort, removeKubeProxyIpvs, removeKubeProxyRules } from './kube-proxy.ts';
 import { removeBirthmark, thenBirthmark } from './left-rules.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
-import { type PlaceWithoutIptables, refuseUnseenRules } from './without-iptables.ts';
+import { type PlaceWithoutIptables, refuseUnseenRules } from './tables.ts';
 
 /** Options of a clean-up. */
-export interface CleanUpOptions {
+interface CleanUpOptions {
   readonly backendHost: BackendHost;
   readonly files: KernelFiles;
   /** Also removes the state of kube-proxy, in all of its modes. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { HostError } from '@switchyard/core';
 import { expect, test } from 'vitest';
 import { type BackendHost, backendOf } from '../backends.ts';
-import { mayEbpfStateBeThere, removeEbpfState } from './ebpf-state.ts';
+import { mayEbpfStateBeThere, removeEbpfState } from './backend-state.ts';
 import { backendHost, memoryTables } from '../testing/backend-host.ts';
 
 const { signal } = new AbortController();

@@ -1,5 +1,5 @@
 import { HostError, type IpFamily } from '@switchyard/core';
-import { type CommandRunner } from '@switchyard/host';
+import type { CommandRunner } from '@switchyard/host';
 import {
   iptablesName,
   type IptablesPlace,
@@ -12,8 +12,7 @@ import {
   removeChains,
   type TableRemoval,
 } from '@switchyard/netfilter/iptables';
-import { tableFamily } from './iptables-tables.ts';
-import type { NftTables } from './nft-tables.ts';
+import { tableFamily, type NftTables } from './tables.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
 
 /** Access to iptables rules: by its programs, and by netlink for tables that those cannot read. */

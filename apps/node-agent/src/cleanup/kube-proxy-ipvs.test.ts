@@ -1,7 +1,7 @@
 import { CommandError, type KernelFiles } from '@switchyard/host';
 import { type ScriptedCommand, ScriptedRunner } from '@switchyard/host/testing';
 import { describe, expect, test } from 'vitest';
-import { removeKubeProxyIpvs } from './kube-proxy-ipvs.ts';
+import { removeKubeProxyIpvs } from './kube-proxy.ts';
 import type { Removal } from './removal.ts';
 
 const { signal } = new AbortController();

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { kubeProxyPort } from './kube-proxy-port.ts';
+import { kubeProxyPort } from './kube-proxy.ts';
 
 const head = '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n';
 const line = (local: string, state: string): string =>

@@ -10,14 +10,14 @@ import {
   type RemovalWish,
 } from '@switchyard/netfilter/iptables';
 import { type BackendHost, backendOf, registeredBackends } from '../backends.ts';
-import { cleanBackend } from './clean-backend.ts';
+import { cleanBackend } from './backend-state.ts';
 import { type PlaceOutcome, type RuleAccess, removePlace } from './iptables-place.ts';
-import { mayHaveOurChains } from './iptables-tables.ts';
-import { removeNftTable } from './kube-proxy-rules.ts';
+import { mayHaveOurChains } from './tables.ts';
+import { removeNftTable } from './kube-proxy.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
 
 /** Input of the removal of rules that other modes and kube-proxy may have left. */
-export interface LeftRulesOptions {
+interface LeftRulesOptions {
   readonly mode: string;
   /** Variant that the iptables mode writes; undefined in another mode. If it is unknown in that mode, no iptables is examined. */
   readonly variant: IptablesVariant | undefined;

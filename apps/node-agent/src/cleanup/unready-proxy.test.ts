@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { refuseBesideUnreadyProxy } from './unready-proxy.ts';
+import { refuseBesideUnreadyProxy } from './kube-proxy.ts';
 
 const help =
   '# HELP kubeproxy_sync_proxy_rules_last_timestamp_seconds The last time proxy rules were successfully synced\n';

@@ -3,9 +3,8 @@ import { birthmarkChain, type IptablesPlace } from '@switchyard/netfilter/iptabl
 import { CommandError, type CommandRunner } from '@switchyard/host';
 import { expect, test } from 'vitest';
 import { cleanUp } from './clean-up.ts';
-import { refuseUnseenRules } from './without-iptables.ts';
+import { refuseUnseenRules, type NftTables } from './tables.ts';
 import { backendHost, memoryTables } from '../testing/backend-host.ts';
-import type { NftTables } from './nft-tables.ts';
 
 const { signal } = new AbortController();
 const nft4: IptablesPlace = { ipFamily: 'IPv4', variant: 'nft' };

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { loadConfig, parseConfig, type RunConfig } from '../config.ts';
 import { configzDocument, flagzValues, toDocument } from './documents.ts';
-import { settingChanges } from './config-changes.ts';
+import { settingChanges } from './config-follower.ts';
 import { ConfigFolder } from './testing/config-folder.ts';
-import { toYaml } from './to-yaml.ts';
+import { toYaml } from './commands.ts';
 
 function run(...args: readonly string[]): RunConfig {
   const config = parseConfig(['--proxy-mode=nftables', ...args], {});

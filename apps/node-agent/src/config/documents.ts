@@ -1,4 +1,4 @@
-import { formatDuration } from './duration.ts';
+import { formatDuration } from './read-value.ts';
 import type { EffectiveSettings } from './effective.ts';
 import type { FlagValues } from './flags/parse-flags.ts';
 import type { Flag } from './flags/flag.ts';

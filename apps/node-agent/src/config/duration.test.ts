@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { formatDuration, tryParseDuration } from './duration.ts';
+import { formatDuration, tryParseDuration } from './read-value.ts';
 
 describe('durations as Go writes them', () => {
   test.each([

@@ -8,8 +8,7 @@ import {
   idleGates,
 } from './feature-gates.ts';
 import { gateTable } from './gate-table.ts';
-import { gatesOfOthers } from './kubernetes-gates.ts';
-import { otherReleaseGates } from './other-release-gates.ts';
+import { gatesOfOthers, otherReleaseGates } from './other-gates.ts';
 
 const gates = (...set: readonly (readonly [string, boolean])[]): ReadonlyMap<string, boolean> => new Map(set);
 

@@ -12,7 +12,7 @@ export interface GateStage {
 }
 
 /** At least one stage. */
-export type GateStages = readonly [GateStage, ...GateStage[]];
+type GateStages = readonly [GateStage, ...GateStage[]];
 
 /** One feature gate that is about a proxy, or about every component. */
 export interface FeatureGate {

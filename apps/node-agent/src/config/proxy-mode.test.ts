@@ -1,7 +1,7 @@
 import { millis } from '@switchyard/core';
 import { expect, test } from 'vitest';
 import { type Config, loadConfig, parseConfig, type RunConfig } from '../config.ts';
-import { settingChanges } from './config-changes.ts';
+import { settingChanges } from './config-follower.ts';
 import { kubeadmFile } from './testing/kubeadm-file.ts';
 import { toDocument } from './documents.ts';
 import { ConfigFolder } from './testing/config-folder.ts';

@@ -1,9 +1,9 @@
 import { InvariantError, withoutLeadingZeros } from '@switchyard/core';
-import { formatDuration } from './duration.ts';
+import { formatDuration } from './read-value.ts';
 import { type Field, fieldAt, type FieldValue, isZero, type Schema } from './schema/field.ts';
 
 /** Where a value comes from. */
-export type Origin =
+type Origin =
   | { readonly kind: 'default' }
   | { readonly kind: 'flag'; readonly flag: string }
   | { readonly kind: 'file'; readonly file: string; readonly line: number };

@@ -40,7 +40,7 @@ import type { Settings } from './settings.ts';
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Sources of a run configuration. */
-export interface RunParts {
+interface RunParts {
   readonly settings: EffectiveSettings;
   readonly flags: FlagValues;
   readonly env: Environment;

@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ConfigFolder } from './testing/config-folder.ts';
-import { writeWhole } from './write-file.ts';
+import { writeWhole } from './commands.ts';
 
 describe('writeWhole', () => {
   test('writes a new file, and replaces an old one', async () => {

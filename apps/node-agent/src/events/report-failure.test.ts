@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type FailureChannels, reportFailure, terminationLogOf } from './report-failure.ts';
+import { type FailureChannels, reportFailure, terminationLogOf } from './agent-events.ts';
 
 const place = { source: { kind: 'inCluster', env: {} }, nodeName: nodeName('n1') } as const;
 const failure = { error: new HostError('host.unusable', 'no nftables'), text: 'no nftables' };

@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { connect, createServer, type Server } from 'node:net';
-import { type Clock, HostError, type Millis, millis, seconds } from '@switchyard/core';
+import { type Clock, HostError, type Millis, millis, seconds, type NodeName, systemClock } from '@switchyard/core';
+import { hostname } from 'node:os';
+import { version } from '../version.ts';
 
 /** Identity of an agent, reported to another one that starts on its node. */
 export interface AgentIdentity {
@@ -27,7 +29,7 @@ const attempts = 5;
 const retryGap: Millis = millis(100);
 
 /** Options of claiming the node; `name` is the name of the socket, for tests. */
-export interface ClaimOptions {
+interface ClaimOptions {
   readonly clock: Clock;
   readonly name?: string;
 }
@@ -60,7 +62,7 @@ export async function claimNode(
 }
 
 /** Whether an agent runs in this network namespace; `identity` is undefined if it holds the socket but does not answer. */
-export type AgentAnswer =
+type AgentAnswer =
   | { readonly status: 'none' }
   | { readonly status: 'running'; readonly identity: AgentIdentity | undefined };
 
@@ -93,7 +95,7 @@ export async function refuseWhileRunning(clock: Clock, signal: AbortSignal): Pro
 }
 
 /** Describes an agent for messages. */
-export function describe(identity: AgentIdentity | undefined): string {
+function describe(identity: AgentIdentity | undefined): string {
   if (identity === undefined)
     return 'it holds the socket @switchyard-agent, but does not answer (ss -xlp shows its pid)';
   const { pid, hostName, pod, nodeName, version, startedAt } = identity;
@@ -167,4 +169,17 @@ function parseIdentity(text: string): AgentIdentity | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Identity of this process. A DaemonSet passes the pod in POD_NAMESPACE and POD_NAME. */
+export function agentIdentity(nodeName: NodeName, env: Readonly<Record<string, string | undefined>>): AgentIdentity {
+  const pod = env['POD_NAME'] ?? '';
+  return {
+    pid: process.pid,
+    hostName: hostname(),
+    pod: pod === '' ? '' : `${env['POD_NAMESPACE'] ?? 'default'}/${pod}`,
+    nodeName,
+    version,
+    startedAt: new Date(systemClock.now()).toISOString(),
+  };
 }

@@ -12,8 +12,7 @@ import {
 import type { KernelFiles } from '@switchyard/host';
 import { describe, expect, test } from 'vitest';
 import type { ConntrackConfig } from '../config/run-config.ts';
-import { conntrackSettings } from './conntrack-settings.ts';
-import { setUpAfterChange, setUpHost } from './set-up-host.ts';
+import { conntrackSettings, setUpAfterChange, setUpHost } from './set-up-host.ts';
 
 const nothing: ConntrackConfig = {
   maxPerCore: 0,

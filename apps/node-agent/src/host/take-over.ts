@@ -13,7 +13,7 @@ import { nodeWarning } from '../events/agent-events.ts';
 import type { Removal } from '../cleanup/removal.ts';
 
 /** Options of a take-over. */
-export interface TakeOverOptions {
+interface TakeOverOptions {
   readonly nodeName: NodeName;
   /** Removes the rules of a stopped kube-proxy and of this agent's other modes (`all`), or only the latter. */
   readonly removeRules: (whose: 'all' | 'ours', signal: AbortSignal) => Promise<LeftRules>;

@@ -11,17 +11,100 @@ import {
   isServedBySocket,
   type SourceClass,
   sourceClassOf,
+  type Port,
+  type Protocol,
+  sourceClasses,
+  tryParseIp,
+  tryParsePort,
+  tryParseProtocol,
+  addressAndPort,
+  type Endpoint,
+  type Verdict,
 } from '@switchyard/core';
 import { traitsOf } from '../backends.ts';
-import { type Failure } from '@switchyard/core/engine';
+import type { Failure } from '@switchyard/core/engine';
 import { type HttpAnswer, type HttpRequest, jsonAnswer, textAnswer } from '@switchyard/core/health';
-import { includesType, parseAccept } from './accept.ts';
-import { type DebugState, failureView, familySummary, optional } from './debug-state.ts';
-import { type ExplainQuery, explainUsage, parseExplainQuery } from './explain-query.ts';
-import { explanationText } from './explain-text.ts';
+import { includesType, parseAccept } from './zpages.ts';
+import { type DebugState, failureView, familySummary, optional, timeText } from './debug-state.ts';
+
+/** Query of `/debug/explain`. */
+interface ExplainQuery {
+  readonly from: IpAddress;
+  readonly to: IpAddress;
+  readonly port: Port;
+  readonly protocol: Protocol;
+  /** As given; undefined: derived from the address. */
+  readonly source: SourceClass | undefined;
+  /** As given; undefined: true for pods and the node. Only for the ebpf mode. */
+  readonly isSentHere: boolean | undefined;
+  readonly format: 'text' | 'json' | undefined;
+}
+
+/** The query, or its fault. */
+type ParsedExplainQuery =
+  | { readonly status: 'ok'; readonly query: ExplainQuery }
+  | { readonly status: 'bad'; readonly why: string };
+
+/** Usage of `/debug/explain`. */
+const explainUsage: string = [
+  'usage: /debug/explain?from=ADDRESS&to=ADDRESS:PORT[/PROTOCOL][&source=pod|node|outside][&sent=here|elsewhere][&format=text|json]',
+  '  from    address of the sender, such as 10.244.1.7',
+  '  to      destination, such as 10.96.0.10:80/TCP or [fd00:10:96::10]:53/UDP; default: TCP',
+  '  source  class of the sender; default: derived from its address',
+  '  sent    whether a socket of this node sends; default: yes for pods and the node (ebpf mode only)',
+  '',
+].join('\n');
+
+const names: ReadonlySet<string> = new Set(['from', 'to', 'source', 'sent', 'format']);
+
+/** Reads the parameters; each at most once, and no other. */
+function parseExplainQuery(parameters: URLSearchParams): ParsedExplainQuery {
+  for (const name of parameters.keys()) {
+    if (!names.has(name)) return bad(`unknown parameter ${JSON.stringify(name)}`);
+    if (parameters.getAll(name).length > 1) return bad(`${name} is given more than once`);
+  }
+  const [fromText, toText] = [parameters.get('from'), parameters.get('to')];
+  if (fromText === null) return bad('from is missing');
+  if (toText === null) return bad('to is missing');
+  const from = tryParseIp(fromText.replace(/^\[(.*)\]$/, '$1')); // as `to` needs it
+  if (from === undefined) return bad(`from ${JSON.stringify(fromText)} is not an IP address`);
+  const target = parseTarget(toText);
+  if (target === undefined) return bad(`to ${JSON.stringify(toText)} is not ADDRESS:PORT/PROTOCOL`);
+  if (ipFamilyOf(from) !== ipFamilyOf(target.to)) return bad(`${from} and ${target.to} are of different IP families`);
+  const source = parameters.get('source') ?? undefined;
+  if (source !== undefined && !isSourceClass(source))
+    return bad(`source ${JSON.stringify(source)} is not a source class`);
+  const sent = parameters.get('sent') ?? undefined;
+  if (sent !== undefined && sent !== 'here' && sent !== 'elsewhere') {
+    return bad(`sent ${JSON.stringify(sent)} is neither here nor elsewhere`);
+  }
+  const isSentHere = sent === undefined ? undefined : sent === 'here';
+  const format = parameters.get('format') ?? undefined;
+  if (format !== undefined && format !== 'text' && format !== 'json') {
+    return bad(`format ${JSON.stringify(format)} is neither text nor json`);
+  }
+  return { status: 'ok', query: { from, ...target, source, isSentHere, format } };
+}
+
+function parseTarget(text: string): Pick<ExplainQuery, 'to' | 'port' | 'protocol'> | undefined {
+  const match = /^(?:\[(?<ipv6>[^\]]+)\]|(?<ipv4>[^:]+)):(?<port>\d{1,5})(?:\/(?<protocol>\w+))?$/.exec(text);
+  const groups = match?.groups ?? {};
+  const to = tryParseIp(groups['ipv6'] ?? groups['ipv4'] ?? '');
+  const port = tryParsePort(Number(groups['port']));
+  const protocol = tryParseProtocol((groups['protocol'] ?? 'TCP').toUpperCase());
+  return to === undefined || port === undefined || protocol === undefined ? undefined : { to, port, protocol };
+}
+
+function isSourceClass(text: string): text is SourceClass {
+  return sourceClasses.some((one) => one === text);
+}
+
+function bad(why: string): ParsedExplainQuery {
+  return { status: 'bad', why };
+}
 
 /** Explanation of one flow. */
-export interface ExplainedFlow {
+interface ExplainedFlow {
   readonly flow: Flow;
   /** How `flow.from` is known. */
   readonly sourceReason: string;
@@ -145,4 +228,67 @@ function jsonView({ flow, sourceReason, explanation, failure, summary }: Explain
     ...optional('serviceFailure', failure, failureView),
     table: summary,
   };
+}
+
+/** Formats an explained flow as text: verdict, Service and frontend, reasons. */
+function explanationText({ flow, sourceReason, isBySocket, explanation, failure, summary }: ExplainedFlow): string {
+  const target = `${addressAndPort(flow.destination, flow.destinationPort)}/${flow.protocol}`;
+  const { verdict, reasons } = explanation;
+  const width = Math.max(0, ...reasons.map(({ code }) => code.length));
+  return [
+    `${flow.source} (${flow.from}: ${sourceReason}) -> ${target}`,
+    '',
+    ...verdictLines(verdict, isBySocket),
+    '',
+    ...subjectLines(explanation),
+    `table      ${String(summary['ipFamily'])} generation ${String(summary['generation'])}, ${freshness(summary)}`,
+    ...(failure === undefined
+      ? []
+      : [`NOT AS SHOWN: the kernel has refused this Service port since ${timeText(failure.since)}: ${failure.text}`]),
+    '',
+    'why',
+    ...reasons.map(({ code, text }) => `  ${code.padEnd(width)}  ${text}`),
+    '',
+  ].join('\n');
+}
+
+function verdictLines(verdict: Verdict, isBySocket: boolean): readonly string[] {
+  switch (verdict.kind) {
+    case 'forward': {
+      const { endpoints, masquerade } = verdict;
+      const source = masquerade ? "source address replaced by this node's" : 'source address kept';
+      const choice = endpoints.length === 1 ? 'the only endpoint' : `one of ${endpoints.length} endpoints`;
+      return [`forward to ${choice}, ${source}`, ...endpoints.map((endpoint) => `  ${endpointText(endpoint)}`)];
+    }
+    case 'reject':
+      return [
+        isBySocket ? 'reject: the call fails at once, ECONNREFUSED' : 'reject: the sender gets an ICMP error at once',
+      ];
+    case 'drop':
+      return [isBySocket ? 'drop: the call fails at once, EPERM' : 'drop: the sender gets no answer'];
+    case 'pass':
+      return ['pass: not addressed to a Service; routed as if there were no proxy'];
+    default:
+      return assertNever(verdict);
+  }
+}
+
+function subjectLines({ service, frontend }: Explanation): readonly string[] {
+  if (service === undefined || frontend === undefined) return [];
+  const { address, port } = frontend;
+  const place = address === 'anyNodePortAddress' ? `any NodePort address:${port}` : addressAndPort(address, port);
+  return [`service    ${service}`, `frontend   ${frontend.kind} ${place}`];
+}
+
+function freshness(summary: ExplainedFlow['summary']): string {
+  const { lastApplied, pendingMs, failure } = summary;
+  const parts = [`applied ${String(lastApplied)}`];
+  if (pendingMs !== undefined) parts.push(`newer changes wait for ${String(pendingMs)} ms`);
+  if (failure !== undefined) parts.push('THE LAST APPLY FAILED');
+  return parts.join(', ');
+}
+
+function endpointText({ address, port, nodeName, isLocal, ready }: Endpoint): string {
+  const where = isLocal ? 'this node' : `node ${nodeName ?? 'unknown'}`;
+  return `${addressAndPort(address, port)}  ${where}${ready ? '' : ', terminating'}`;
 }

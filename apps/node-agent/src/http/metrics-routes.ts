@@ -1,16 +1,17 @@
-import { type Clock, type Logger, type Millis } from '@switchyard/core';
-import { type HttpRequest, type HttpStream, jsonAnswer, textAnswer } from '@switchyard/core/health';
+import type { Clock, Logger, Millis } from '@switchyard/core';
+import { type HttpRequest, type HttpStream, jsonAnswer, textAnswer, type HttpAnswer } from '@switchyard/core/health';
 import { kubernetesRelease } from '../config/kubernetes-version.ts';
 import type { ProxyMode } from '../config/proxy-mode.ts';
-import { debugRoutes } from './debug-routes.ts';
 import type { DebugState } from './debug-state.ts';
 import type { MetricsPage } from '../metrics/metrics-page.ts';
 import { SharedPages } from '../metrics/shared-pages.ts';
-import { healthAndSliRoutes, processStartHeader } from './health-slis.ts';
+import { healthAndSliRoutes, processStartHeader } from './health-routes.ts';
 import type { Profiler } from './profiler.ts';
 import { profilingRoutes } from './profiling-routes.ts';
-import { get, type Route } from './route.ts';
+import { get, type Route, oneAtATime } from './route.ts';
 import { flagzAnswer, type ProcessFacts, statuszAnswer } from './zpages.ts';
+import { explainAnswer } from './debug-explain.ts';
+import { forwardingAnswer } from './debug-forwarding.ts';
 
 /** Views of other parts of the agent that the metrics server serves. */
 export interface EndpointViews {
@@ -69,4 +70,23 @@ function metricsAnswer(
     const { contentType, pieces } = await pages.metricsText(headers['accept'], signal);
     return { status: 200, headers: { 'Content-Type': contentType, ...common }, pieces };
   };
+}
+
+/** Routes of Switchyard: `/debug/forwarding`, `/debug/explain`, `/debug/dump`. They only read. */
+export function debugRoutes(state: DebugState): readonly Route[] {
+  return [
+    get('/debug/forwarding', (request) => forwardingAnswer(state, request)),
+    get('/debug/explain', (request) => explainAnswer(state, request)),
+    get(
+      '/debug/dump',
+      oneAtATime((_, signal) => dumpAnswer(state, signal)),
+    ),
+  ];
+}
+
+/** Returns the current kernel state, as `--switchyard-dump` prints it, family by family. */
+async function dumpAnswer({ dumps }: DebugState, signal: AbortSignal): Promise<HttpAnswer> {
+  const texts: string[] = [];
+  for (const dump of dumps) texts.push(await dump(signal));
+  return textAnswer(200, texts.join('\n'));
 }

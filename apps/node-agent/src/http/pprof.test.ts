@@ -1,7 +1,6 @@
 import { Profile } from 'pprof-format';
 import { describe, expect, test } from 'vitest';
-import { type CallNode, encodePprof } from './pprof.ts';
-import { fromCpuProfile, fromHeapProfile } from './v8-profiles.ts';
+import { type CallNode, encodePprof, fromCpuProfile, fromHeapProfile } from './profiler.ts';
 
 /** A profile as text and numbers, with texts instead of their numbers. */
 function readPprof(bytes: Uint8Array) {

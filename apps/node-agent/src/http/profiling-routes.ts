@@ -6,12 +6,11 @@ import {
   textAnswer,
 } from '@switchyard/core/health';
 import { type Logger, type Millis, seconds } from '@switchyard/core';
-import { oneAtATime } from './one-at-a-time.ts';
+import { oneAtATime, get, type Route } from './route.ts';
 import type { Profiler } from './profiler.ts';
-import { get, type Route } from './route.ts';
 
 /** Options of the profiling endpoints. */
-export interface ProfilingRoutesOptions {
+interface ProfilingRoutesOptions {
   readonly profiler: () => Promise<Profiler>;
   /** Of this process, its name first. */
   readonly commandLine: readonly string[];

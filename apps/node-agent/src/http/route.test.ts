@@ -2,8 +2,7 @@ import { noopLogger } from '@switchyard/core';
 import { textAnswer } from '@switchyard/core/health';
 import { MemoryLogger } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
-import { oneAtATime } from './one-at-a-time.ts';
-import { type Route, router } from './route.ts';
+import { oneAtATime, type Route, router } from './route.ts';
 import { ask } from './testing/debug-bench.ts';
 
 const routes: readonly Route[] = [

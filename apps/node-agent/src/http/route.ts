@@ -9,7 +9,7 @@ import { type Logger, messageOf } from '@switchyard/core';
 import { SlowReaderError } from '../metrics/shared-pages.ts';
 
 /** Methods of the agent's endpoints. */
-export type HttpMethod = 'GET' | 'PUT' | 'DELETE';
+type HttpMethod = 'GET' | 'PUT' | 'DELETE';
 
 /** One endpoint. */
 export interface Route {
@@ -81,4 +81,18 @@ async function* notingFailure(
     note(error);
     throw error;
   }
+}
+
+/** Limits `handler` to one request at a time; concurrent requests get 429. For expensive endpoints. */
+export function oneAtATime(handler: HttpHandler): HttpHandler {
+  let isBusy = false;
+  return async (request, signal) => {
+    if (isBusy) return textAnswer(429, `429 ${request.path} is busy with another request; try again\n`);
+    isBusy = true;
+    try {
+      return await handler(request, signal);
+    } finally {
+      isBusy = false;
+    }
+  };
 }

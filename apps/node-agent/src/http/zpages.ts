@@ -1,6 +1,39 @@
 import { type HttpAnswer, type HttpRequest, jsonAnswer, textAnswer } from '@switchyard/core/health';
-import { type Millis } from '@switchyard/core';
-import { includesType, parseAccept } from './accept.ts';
+import type { Millis } from '@switchyard/core';
+
+/** One entry of an `Accept` header. */
+interface MediaRange {
+  /** Such as `application/json` or `text/*`, in lower case. */
+  readonly type: string;
+  /** Without `q`; names in lower case, values as given without quotes. */
+  readonly parameters: ReadonlyMap<string, string>;
+}
+
+/** Media types that a client accepts, best first; entries of equal weight in its order. Empty without a header. */
+export function parseAccept(header: string | undefined): readonly MediaRange[] {
+  const ranges = (header ?? '').split(',').flatMap((entry) => {
+    const [type = '', ...rest] = entry.split(';').map((part) => part.trim());
+    if (type === '') return [];
+    const parameters = new Map(rest.map(parseParameter));
+    const weight = Number(parameters.get('q') ?? '1');
+    parameters.delete('q');
+    return [{ range: { type: type.toLowerCase(), parameters }, weight: Number.isNaN(weight) ? 0 : weight }];
+  });
+  return ranges
+    .filter(({ weight }) => weight > 0)
+    .sort((a, b) => b.weight - a.weight)
+    .map(({ range }) => range);
+}
+
+/** Whether `range` includes the media type `type/subtype`. */
+export function includesType(range: MediaRange, type: string): boolean {
+  return range.type === type || range.type === '*/*' || range.type === `${type.split('/')[0]}/*`;
+}
+
+function parseParameter(text: string): readonly [string, string] {
+  const [name = '', ...value] = text.split('=');
+  return [name.trim().toLowerCase(), value.join('=').trim().replaceAll(/^"|"$/g, '')];
+}
 
 /** This process. */
 export interface ProcessFacts {
@@ -14,7 +47,7 @@ export interface ProcessFacts {
 }
 
 /** Facts about this process in `/statusz`. */
-export interface StatuszFacts extends Pick<ProcessFacts, 'startTime' | 'nodeVersion' | 'version'> {
+interface StatuszFacts extends Pick<ProcessFacts, 'startTime' | 'nodeVersion' | 'version'> {
   /** Wall clock. */
   readonly now: Millis;
   /** Kubernetes release whose kube-proxy the agent emulates, such as `1.36`. */

@@ -5,9 +5,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { HostError, type LoopbackNodePort, millis, parseIp, parsePort, systemClock } from '@switchyard/core';
 import { endpoint, freePort, ManualClock, MemoryLogger } from '@switchyard/core/testing';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { Connections } from './connections.ts';
+import { Connections, type TcpListener, tcpNetwork } from './connections.ts';
 import { EndpointChoice } from './endpoint-choice.ts';
-import { type TcpListener, tcpNetwork } from './tcp-network.ts';
 
 // Real sockets: the proxy listens on 127.0.0.1, endpoints on 127.0.0.2 and above.
 

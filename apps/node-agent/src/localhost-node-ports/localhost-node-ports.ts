@@ -22,12 +22,13 @@ import {
   servicePortParts,
   serviceSubject,
 } from '@switchyard/core';
-import type { Connections } from './connections.ts';
+import { Connections, type TcpListener, type TcpNetwork } from './connections.ts';
 import { EndpointChoice } from './endpoint-choice.ts';
-import type { TcpListener, TcpNetwork } from './tcp-network.ts';
+import type { Reconciler } from '@switchyard/core/engine';
+import type { ProxyLimits } from '../host/descriptors.ts';
 
 /** Options of the loopback proxy of one family. */
-export interface LocalhostNodePortsOptions {
+interface LocalhostNodePortsOptions {
   readonly ipFamily: IpFamily;
   /** Name of the Node, for Events. */
   readonly nodeName: NodeName;
@@ -43,7 +44,7 @@ export interface LocalhostNodePortsOptions {
 }
 
 /** The kernel's state: `table` without the failed Services. */
-export interface AppliedTable {
+interface AppliedTable {
   readonly table: ForwardingTable;
   readonly failed: ReadonlyMap<ServicePortKey, unknown>;
 }
@@ -229,4 +230,52 @@ export class LocalhostNodePorts implements AsyncDisposable {
       () => undefined, // disposed
     );
   }
+}
+
+/** TCP and limits of the loopback proxy. */
+export interface LoopbackProxyHost {
+  readonly network: TcpNetwork;
+  readonly limits: ProxyLimits;
+  readonly random: Random;
+}
+
+/** Options of the loopback proxies of a node. */
+interface LoopbackProxiesOptions {
+  readonly nodeName: NodeName;
+  readonly ipFamilies: readonly IpFamily[];
+  readonly host: {
+    readonly loopbackProxy: LoopbackProxyHost;
+    readonly clock: Clock;
+    readonly logger: Logger;
+    readonly metrics: Metrics;
+    readonly events: EventRecorder;
+  };
+}
+
+/** The loopback proxies of all families. */
+interface LoopbackProxies extends AsyncDisposable {
+  /** Follows the applied table of a family. Call it after each apply. */
+  followApplied(ipFamily: IpFamily, reconciler: Pick<Reconciler, 'tables' | 'status'>): Promise<void>;
+}
+
+/** Proxies that do not listen before the first apply. Disposing closes their listeners and connections. */
+export function loopbackProxies({ nodeName, ipFamilies, host }: LoopbackProxiesOptions): LoopbackProxies {
+  const { clock, logger, metrics, events } = host;
+  const { network, limits, random } = host.loopbackProxy;
+  const connections = new Connections({ network, limit: limits.connections, clock, logger });
+  const shared = { nodeName, network, connections, limit: limits.listeners, clock, random, logger, metrics, events };
+  const byFamily = new Map(
+    ipFamilies.map((ipFamily) => [ipFamily, new LocalhostNodePorts({ ...shared, ipFamily })] as const),
+  );
+  return {
+    async followApplied(ipFamily, reconciler) {
+      const table = reconciler.tables().get(ipFamily);
+      const failed = reconciler.status().families.get(ipFamily)?.failedServices ?? new Map();
+      if (table !== undefined) await byFamily.get(ipFamily)?.sync({ table, failed });
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all([...byFamily.values()].map((one) => one[Symbol.asyncDispose]()));
+      await connections[Symbol.asyncDispose]();
+    },
+  };
 }

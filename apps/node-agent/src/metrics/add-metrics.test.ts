@@ -3,7 +3,7 @@ import { type ServiceCounters } from '@switchyard/core/engine';
 import { ManualClock, RecordingBackend } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
 import type { ServiceMetricsConfig } from '../config/run-config.ts';
-import { addMetrics } from './add-metrics.ts';
+import { addMetrics } from './agent-metrics.ts';
 import { createMetricsPage } from './metrics-page.ts';
 import { joinPieces } from './testing/metrics-pages.ts';
 

@@ -2,7 +2,7 @@ import { systemClock } from '@switchyard/core';
 import { RecordingBackend } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
 import type { ProxyMode } from '../config/proxy-mode.ts';
-import { mapMetrics } from './map-metrics.ts';
+import { mapMetrics } from './agent-metrics.ts';
 import { createMetricsPage } from './metrics-page.ts';
 import { joinPieces } from './testing/metrics-pages.ts';
 

@@ -3,7 +3,7 @@ import { type ServiceCounters } from '@switchyard/core/engine';
 import { ManualClock, MemoryLogger, RecordingBackend } from '@switchyard/core/testing';
 import { collectedFamily, watchProcess } from '@switchyard/host';
 import { describe, expect, test } from 'vitest';
-import { addMetrics, type MeasuredAgent } from './add-metrics.ts';
+import { addMetrics, type MeasuredAgent } from './agent-metrics.ts';
 import { createMetricsPage, type MetricsPage } from './metrics-page.ts';
 import { joinPieces } from './testing/metrics-pages.ts';
 

@@ -40,7 +40,7 @@ export interface MetricsPage {
 }
 
 /** Options of a page. */
-export interface MetricsPageOptions {
+interface MetricsPageOptions {
   /** Metrics of other modes are not on the page. */
   readonly mode: string;
   readonly ipFamilies: readonly IpFamily[];

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { ProxyMode } from '../config/proxy-mode.ts';
 import { createMetricsPage } from './metrics-page.ts';
 import { joinPieces } from './testing/metrics-pages.ts';
-import { ruleMetrics, type RuleMetricsOptions } from './rule-metrics.ts';
+import { ruleMetrics, type RuleMetricsOptions } from './agent-metrics.ts';
 
 const { signal } = new AbortController();
 const ruleCounts = () => [

@@ -2,7 +2,7 @@ import { millis, seconds, serviceKey, type ServicePortKey, servicePortKey } from
 import { type ServiceCounters } from '@switchyard/core/engine';
 import { ManualClock } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
-import { BoundedCounters } from './service-counters.ts';
+import { BoundedCounters } from './service-metrics.ts';
 
 const { signal } = new AbortController();
 

@@ -2,7 +2,7 @@ import { ClusterState, nodeName, noopLogger, parseCidr } from '@switchyard/core'
 import { node } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
 import type { RunConfig } from '../config/run-config.ts';
-import { nodeNotes } from './node-notes.ts';
+import { nodeNotes } from './start-conditions.ts';
 import { OwnNode } from './own-node.ts';
 
 const unrecognized = 'info IPv6 pods are not recognized: no pod range of this family';

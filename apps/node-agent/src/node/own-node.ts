@@ -12,7 +12,7 @@ import {
 import type { RunConfig } from '../config/run-config.ts';
 
 /** Options of `OwnNode`. */
-export interface OwnNodeOptions {
+interface OwnNodeOptions {
   readonly config: Pick<RunConfig, 'nodeName' | 'bindAddress'>;
   readonly state: ClusterStateView;
   readonly logger: Logger;

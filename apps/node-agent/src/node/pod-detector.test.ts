@@ -3,7 +3,7 @@ import { node, replaceAll } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
 import type { DetectLocal } from '../config/run-config.ts';
 import { OwnNode } from './own-node.ts';
-import { podDetectorOf } from './pod-detector.ts';
+import { podDetectorOf } from '../node-settings.ts';
 
 const state = new ClusterState({ nodeName: nodeName('n1') });
 state.apply(replaceAll({ nodes: [node('n1', { podCidrs: ['10.244.1.0/24'] })] }));

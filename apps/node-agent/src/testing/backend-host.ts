@@ -2,7 +2,7 @@ import { FakeNft } from '@switchyard/backend-nftables/testing';
 import { noopLogger, seconds } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
 import type { BackendHost } from '../backends.ts';
-import type { NftTables } from '../cleanup/nft-tables.ts';
+import type { NftTables } from '../cleanup/tables.ts';
 
 /** A kernel without tables of nftables, other than these of the family `inet`. */
 export function memoryTables(inet: readonly string[] = []): NftTables {

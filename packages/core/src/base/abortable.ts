@@ -1,4 +1,4 @@
-import { wrongArgument } from './argument.ts';
+import { wrongArgument, requireSignal, requireList } from './argument.ts';
 
 /**
  * Settles as `work` does, or rejects with `signal.reason` if that comes first; `work` then continues and its result is ignored.
@@ -17,4 +17,38 @@ export async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promi
   } finally {
     signal.removeEventListener('abort', onAbort);
   }
+}
+
+/** Resolves when the signal aborts; at once when it has. Throws `UsageError` for what is no signal. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  requireSignal('aborted: signal', signal);
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+/**
+ * Runs tasks that last until they are aborted. When one fails, aborts and awaits the others, and rejects with its error.
+ * Resolves when `signal` aborts and all tasks have ended. Rejects with `UsageError` without a list or a signal.
+ */
+export async function runTogether(
+  tasks: readonly ((signal: AbortSignal) => Promise<void> | undefined)[],
+  signal: AbortSignal,
+): Promise<void> {
+  requireList('runTogether: tasks', tasks);
+  requireSignal('runTogether: signal', signal);
+  const stop = new AbortController();
+  const either = AbortSignal.any([signal, stop.signal]);
+  let failure: { readonly error: unknown } | undefined;
+  const run = async (task: (typeof tasks)[number]): Promise<void> => {
+    try {
+      await task(either);
+    } catch (error) {
+      failure ??= { error }; // later ones come from the abort
+      stop.abort();
+    }
+  };
+  await Promise.all(tasks.map(run));
+  if (failure !== undefined && !signal.aborted) throw failure.error;
 }

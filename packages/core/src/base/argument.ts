@@ -1,4 +1,4 @@
-import { UsageError } from './errors.ts';
+import { UsageError, InvariantError } from './errors.ts';
 
 /** Returns a value as short text for a message. Never throws. */
 export function shown(value: unknown): string {
@@ -97,3 +97,10 @@ export const requireLogger: ArgumentCheck = withMethods('error', 'warn', 'info',
 export const requireMetrics: ArgumentCheck = withMethods('add', 'set', 'observe');
 /** Check for the first and the longest wait of retries. */
 export const requireRetry: ArgumentCheck = withFields({ first: requireNumber, max: requireNumber });
+
+/** Ends a `switch` over a closed union: a new member then fails to compile, and a lie at run time throws. */
+export function assertNever(value: never): never {
+  throw new InvariantError(
+    `unexpected member of a closed union: ${typeof value === 'object' ? JSON.stringify(value) : shown(value)}`,
+  );
+}

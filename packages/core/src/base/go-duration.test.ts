@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseGoDuration } from './go-duration.ts';
+import { parseGoDuration } from './time.ts';
 
 describe('parseGoDuration', () => {
   test.each([

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { runTogether } from './run-together.ts';
+import { runTogether } from './abortable.ts';
 
 const untilAborted = (ended: string[], name: string) => (signal: AbortSignal) =>
   new Promise<never>((_, reject) =>

@@ -1,6 +1,6 @@
 import type { Branded } from './brand.ts';
 import { shown, wrongArgument } from './argument.ts';
-import { UsageError } from './errors.ts';
+import { UsageError, ConfigError } from './errors.ts';
 
 /** A duration or an instant (since the Unix epoch) in milliseconds; fractions are allowed. */
 export type Millis = Branded<number, 'Millis'>;
@@ -74,3 +74,24 @@ export const systemClock: Clock = {
 
 /** A source of numbers in [0, 1). Injected so that back-off jitter is reproducible in tests. */
 export type Random = () => number;
+
+const unitMillis: Readonly<Record<string, number>> = {
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3,
+  μs: 1e-3,
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+};
+
+/** Parses a duration in the format of Go, such as `30s`, `1m30s`, `1.5h` or `0`. Throws `ConfigError` for negative ones. */
+export function parseGoDuration(text: string): Millis {
+  if (text === '0') return millis(0);
+  const parts = typeof text === 'string' ? [...text.matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g)] : [];
+  if (parts.length === 0 || parts.map(([part]) => part).join('') !== text) {
+    throw new ConfigError('duration.invalid', `not a duration such as 30s or 1m30s: ${shown(text)}`);
+  }
+  return millis(parts.reduce((sum, [, value, unit = '']) => sum + Number(value) * (unitMillis[unit] ?? 0), 0));
+}

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type ClientPlace, FairTurns } from './fair-turns.ts';
+import { type ClientPlace, FairTurns } from './connection-pool.ts';
 
 /** Turns of an event loop that stands still until a test moves it. */
 function loop() {

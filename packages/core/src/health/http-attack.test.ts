@@ -7,8 +7,7 @@ import type { Port } from '../model/ip/port.ts';
 import { freePort } from '../testing/free-port.ts';
 import { ManualClock } from '../testing/manual-clock.ts';
 import { seconds } from '../base/time.ts';
-import { textAnswer } from './http-answer.ts';
-import type { HttpReply } from './http-handler.ts';
+import { textAnswer, type HttpReply } from './http-answer.ts';
 import { createHttpListener, type HttpListener, httpListener, placeOf } from './http-listener.ts';
 
 // Hostile or broken clients against the real listener. The tests count calls of the handler, because times depend on

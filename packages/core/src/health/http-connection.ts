@@ -2,8 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import type { Millis } from '../base/time.ts';
-import type { ConnectionPool, PooledConnection } from './connection-pool.ts';
-import type { ClientPlace, FairTurns } from './fair-turns.ts';
+import type { ConnectionPool, PooledConnection, ClientPlace, FairTurns } from './connection-pool.ts';
 
 /** Number of bytes of input that wait for their turn, over all connections that share it. */
 export class HeldInput {
@@ -25,7 +24,7 @@ export class HeldInput {
 }
 
 /** Limits and schedule that connections share. */
-export interface HttpConnectionOptions {
+interface HttpConnectionOptions {
   readonly place: ClientPlace;
   readonly pool: ConnectionPool;
   readonly turns: FairTurns;

@@ -5,8 +5,7 @@ import { parseIp } from '../model/ip/address.ts';
 import { parsePort } from '../model/ip/port.ts';
 import { freePort } from '../testing/free-port.ts';
 import { millis, seconds } from '../base/time.ts';
-import { jsonAnswer, textAnswer } from './http-answer.ts';
-import type { HttpHandler, HttpReply } from './http-handler.ts';
+import { jsonAnswer, textAnswer, type HttpHandler, type HttpReply } from './http-answer.ts';
 import {
   createHttpListener,
   httpListener,

@@ -1,4 +1,9 @@
-import { createServer as createHttpServer, type Server as HttpServer } from 'node:http';
+import {
+  createServer as createHttpServer,
+  type Server as HttpServer,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http';
 import { createServer, type Server } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { requireClock, requireFields, requireNumber } from '../base/argument.ts';
@@ -6,11 +11,9 @@ import { HostError, InvariantError } from '../base/errors.ts';
 import type { IpAddress, IpFamily } from '../model/ip/address.ts';
 import { addressAndPort, type Port } from '../model/ip/port.ts';
 import { type Clock, type Millis, seconds, systemClock } from '../base/time.ts';
-import { ConnectionPool } from './connection-pool.ts';
-import { type ClientPlace, FairTurns } from './fair-turns.ts';
+import { ConnectionPool, type ClientPlace, FairTurns } from './connection-pool.ts';
 import { HeldInput, HttpConnection } from './http-connection.ts';
-import { answerRequest } from './http-exchange.ts';
-import type { HttpHandler } from './http-handler.ts';
+import { type HttpHandler, type HttpAnswer, type HttpStream, textAnswer, type HttpRequest } from './http-answer.ts';
 
 /**
  * One socket to listen on. `any` is every address of the family, and only of that family. `both` means the families that
@@ -189,4 +192,97 @@ function listenFailed(target: ListenTarget, cause: Error): HostError {
 function isWithoutIpv6(error: unknown): boolean {
   const cause: unknown = error instanceof HostError ? error.cause : undefined;
   return cause instanceof Error && 'code' in cause && (cause.code === 'EAFNOSUPPORT' || cause.code === 'EADDRNOTAVAIL');
+}
+
+/** Longest body of a request; PUT /debug/flags/v needs a few bytes. */
+const maxBodyBytes = 64 * 1024;
+
+/** One request of a client and its answer. */
+interface HttpExchange {
+  readonly connection: HttpConnection;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly turns: FairTurns;
+}
+
+/** Answers a request: in the same turn if it has no body and the handler answers at once. Never rejects. */
+async function answerRequest(exchange: HttpExchange, handler: HttpHandler): Promise<void> {
+  const { connection, request, response } = exchange;
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  const body = hasBody(request) ? await readBody(request) : { text: '' };
+  if (body === 'gone') return void connection.cut();
+  const reply = body === 'tooLong' ? tooLong : handler(parse(request, body.text), gone.signal);
+  const given = reply instanceof Promise ? await reply : reply;
+  if (gone.signal.aborted) return;
+  connection.beginSending();
+  if ('body' in given) return sendAnswer(exchange, given);
+  await sendStream(exchange, given, gone.signal);
+}
+
+function sendAnswer({ request, response }: HttpExchange, { status, headers, body }: HttpAnswer): void {
+  response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) });
+  response.end(request.method === 'HEAD' ? undefined : body);
+}
+
+async function sendStream(exchange: HttpExchange, reply: HttpStream, gone: AbortSignal): Promise<void> {
+  const { connection, request, response, turns } = exchange;
+  response.writeHead(reply.status, reply.headers);
+  if (request.method === 'HEAD') return void response.end();
+  try {
+    for await (const piece of reply.pieces) {
+      await send(response, piece);
+      if (gone.aborted) return;
+      connection.beginSending(); // the client has received something
+      await turns.next(connection.place);
+      if (gone.aborted) return;
+    }
+    response.end();
+  } catch {
+    response.destroy(); // the client must not take a part for the whole; the producer of the pieces logs the error
+  }
+}
+
+/** Closes the connection, since the rest of the body is still arriving. */
+const tooLong: HttpAnswer = textAnswer(413, `the body is longer than ${maxBodyBytes} bytes\n`, { Connection: 'close' });
+
+function parse(request: IncomingMessage, body: string): HttpRequest {
+  const { method = 'GET', url = '/' } = request;
+  const at = url.indexOf('?');
+  const headers = Object.fromEntries(
+    Object.entries(request.headers).map(([name, value]) => [name, Array.isArray(value) ? value[0] : value]),
+  );
+  return {
+    method,
+    path: at < 0 ? url : url.slice(0, at),
+    query: new URLSearchParams(at < 0 ? '' : url.slice(at)),
+    headers,
+    body,
+  };
+}
+
+/** Resolves when the kernel has accepted the piece, or the client has disconnected. */
+function send(response: ServerResponse, piece: string | Uint8Array): Promise<void> {
+  return new Promise((resolve) => {
+    response.write(piece, () => resolve());
+  });
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
+}
+
+async function readBody(request: IncomingMessage): Promise<{ readonly text: string } | 'tooLong' | 'gone'> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
+      if (bytes > maxBodyBytes) return 'tooLong';
+      chunks.push(chunk);
+    }
+  } catch {
+    return 'gone';
+  }
+  return { text: Buffer.concat(chunks).toString('utf8') };
 }

@@ -1,5 +1,4 @@
 export * from './http-answer.ts';
-export * from './http-handler.ts';
 export {
   createHttpListener,
   type HttpLimits,

@@ -1,10 +1,9 @@
 import { Agent, get } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
-import { noopEvents } from '../base/events.ts';
+import { noopEvents, noopLogger } from '../base/log.ts';
 import type { HealthCheck } from '../model/forwarding/forwarding-table.ts';
 import { type IpAddress, type IpFamily, parseIp } from '../model/ip/address.ts';
 import type { Port } from '../model/ip/port.ts';
-import { noopLogger } from '../base/log.ts';
 import { noopMetrics } from '../metrics/metrics.ts';
 import { nodeName, type ServiceKey, serviceKey } from '../model/records/keys.ts';
 import { freePort } from '../testing/free-port.ts';

@@ -8,11 +8,10 @@ import {
   withMethods,
 } from '../base/argument.ts';
 import { InvariantError, messageOf } from '../base/errors.ts';
-import { type EventRecorder, serviceSubject } from '../base/events.ts';
+import { type EventRecorder, serviceSubject, type Logger } from '../base/log.ts';
 import type { HealthCheck } from '../model/forwarding/forwarding-table.ts';
 import { type IpAddress, type IpFamily, requireIpFamily } from '../model/ip/address.ts';
 import type { Port } from '../model/ip/port.ts';
-import type { Logger } from '../base/log.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { NodeName, ServiceKey } from '../model/records/keys.ts';
 import { type Clock, type Millis, seconds } from '../base/time.ts';

@@ -1,11 +1,9 @@
 import type * as http from 'node:http';
 import { type Clock, type Millis, seconds } from '../base/time.ts';
 import { type ApiFailure, brokenOff, cutOff, failureFrom, fellSilent, isReset } from './api-failure.ts';
-import { newApiAgent, sendRequest, targetOf } from './api-request.ts';
-import type { ApiServerConnection } from './api-server-connection.ts';
-import { requireClientOptions, requireConnection } from './check-arguments.ts';
-import { defaultTimings } from './reflector-timings.ts';
-import { measureRequest, type RequestMeasure } from './request-metrics.ts';
+import { newApiAgent, sendRequest, targetOf, measureRequest, type RequestMeasure } from './api-request.ts';
+import { type ApiServerConnection, requireClientOptions, requireConnection } from './api-server-connection.ts';
+import { defaultTimings } from './resources.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 
 /** Path and query of a GET. */
@@ -296,7 +294,7 @@ function errorEvent(status: object, request: string): ApiFailure {
 }
 
 /** Aborts a signal after a period without activity. */
-export interface InactivityTimer extends Disposable {
+interface InactivityTimer extends Disposable {
   /** Aborts after `limit` without a `touch`. */
   readonly signal: AbortSignal;
   /** Notes activity. Cheap: called for every chunk. */

@@ -18,7 +18,7 @@ export class ApiFailure extends ApiServerError {
 }
 
 /** A response with a status other than 200. `body` may be JSON, text or empty. */
-export interface Refusal {
+interface Refusal {
   readonly request: string;
   readonly status: number;
   readonly retryAfter: string | undefined;

@@ -2,6 +2,8 @@ import * as http from 'node:http';
 import * as https from 'node:https';
 import { isReset } from './api-failure.ts';
 import type { ApiServerConnection } from './api-server-connection.ts';
+import { type Metrics, noopMetrics } from '../metrics/metrics.ts';
+import type { Clock } from '../base/time.ts';
 
 /** Returns a pool of kept connections to an API server. The caller destroys it. */
 export function newApiAgent({ url }: ApiServerConnection, settings: http.AgentOptions): http.Agent {
@@ -77,4 +79,39 @@ export async function sendRequest(
       if (signal.aborted || !attempt.reusedSocket || !isReset(error)) throw error;
     }
   }
+}
+
+/** Measurement of one request in progress. */
+export interface RequestMeasure {
+  /** Counts one attempt by its status; undefined: no answer. */
+  answered(status: number | undefined): void;
+  /** Records the duration when reading has ended. */
+  ended(): void;
+}
+
+/** A request to measure. */
+interface MeasuredRequest {
+  readonly url: URL;
+  readonly method: string;
+  /** The duration of a watch says nothing about the server, so it is not recorded. */
+  readonly isWatch: boolean;
+}
+
+/** Starts measuring a request to an API server, with the metrics of Kubernetes' own clients. */
+export function measureRequest(
+  { url, method, isWatch }: MeasuredRequest,
+  { clock, metrics = noopMetrics }: { readonly clock: Clock; readonly metrics?: Metrics },
+): RequestMeasure {
+  const start = clock.monotonic();
+  const host = `${url.hostname}:${portOf(url)}`;
+  return {
+    answered: (status) => {
+      const code = status === undefined ? '<error>' : String(status);
+      metrics.add('rest_client_requests_total', { code, host, method });
+    },
+    ended: () => {
+      const duration = (clock.monotonic() - start) / 1000;
+      if (!isWatch) metrics.observe('rest_client_request_duration_seconds', { host, verb: method }, duration);
+    },
+  };
 }

@@ -2,8 +2,7 @@ import { expect, test } from 'vitest';
 import { ScriptedApiServer } from '../testing/scripted-api-server.ts';
 import { systemClock } from '../base/time.ts';
 import { newApiClient } from './api-client.ts';
-import { anonymousConnection } from './api-server-connection.ts';
-import { ApiServerAddresses } from './api-server-addresses.ts';
+import { anonymousConnection, ApiServerAddresses } from './api-server-connection.ts';
 
 const spelled = (addresses: ApiServerAddresses): readonly string[] =>
   addresses.current.map(({ address, port }) => `${address} ${port}`);

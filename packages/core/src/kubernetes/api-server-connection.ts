@@ -1,5 +1,47 @@
-import { optional, requireText } from '../base/argument.ts';
-import { requireUrl } from './check-arguments.ts';
+import {
+  optional,
+  requireText,
+  type ArgumentCheck,
+  objectArgument,
+  requireClock,
+  requireFields,
+  requireFunction,
+  requireMetrics,
+  requireNumber,
+  withMethods,
+  wrongArgument,
+} from '../base/argument.ts';
+import type { ApiServerAddress } from '../model/forwarding/forwarding-table.ts';
+import { tryParseIp } from '../model/ip/address.ts';
+import { parsePort, type Port } from '../model/ip/port.ts';
+import { portOf } from './api-request.ts';
+
+/** Throws `UsageError` unless `value` is the URL of an API server. */
+function requireUrl(name: string, value: unknown): void {
+  if (!(value instanceof URL)) throw wrongArgument(name, 'a URL', value);
+  if (!['http:', 'https:'].includes(value.protocol)) throw wrongArgument(name, 'an http or https URL', value.href);
+}
+
+/** Throws `UsageError` unless `value` looks like an `ApiServerConnection`. */
+export function requireConnection(name: string, value: unknown): void {
+  const credentials = withMethods('authorization', 'forget');
+  requireFields(name, value, { url: requireUrl, tls: objectArgument, credentials });
+}
+
+/** Throws `UsageError` unless the options of a client have their types. */
+export function requireClientOptions(name: string, value: unknown): void {
+  requireFields(name, value, {
+    clock: requireClock,
+    userAgent: requireText,
+    metrics: optional(requireMetrics),
+    connectLimit: optional(requireNumber),
+    onAddress: optional(requireFunction),
+    agent: requireAgent,
+  });
+}
+
+/** Check for a pool of connections, or undefined. */
+export const requireAgent: ArgumentCheck = optional(withMethods('destroy'));
 
 /** Source of the `Authorization` header. Every request calls it, so it must be cheap. */
 export interface Credentials {
@@ -50,4 +92,42 @@ export function anonymousConnection(url: URL): ApiServerConnection {
 export function fixedCredentials(authorization: string | undefined): Credentials {
   optional(requireText)('fixedCredentials: authorization', authorization);
   return { authorization: () => Promise.resolve(authorization), forget: () => undefined };
+}
+
+/** Limit of remembered addresses; the oldest are removed first. */
+const maxAddresses = 16;
+
+/**
+ * Destination addresses of connections to an API server: the URL's own, or those to which its name resolved. Each is known
+ * before the first packet to it is sent.
+ */
+export class ApiServerAddresses {
+  readonly #port: Port;
+  #known: readonly ApiServerAddress[] = [];
+  #onChange: () => void = () => undefined;
+
+  /** Throws `UsageError` for anything but an http or https URL. */
+  constructor(url: URL) {
+    requireUrl('ApiServerAddresses: url', url);
+    this.#port = parsePort(portOf(url));
+    this.note(url.hostname.replace(/^\[|\]$/g, ''));
+  }
+
+  /** The same array until something changes. */
+  get current(): readonly ApiServerAddress[] {
+    return this.#known;
+  }
+
+  /** Calls `listener` after each change. One listener. */
+  onChange(listener: () => void): void {
+    this.#onChange = listener;
+  }
+
+  /** Adds the destination address of a connection; ignores a name or any other text. */
+  note(text: string): void {
+    const address = tryParseIp(text);
+    if (address === undefined || this.#known.some((one) => one.address === address)) return;
+    this.#known = [...this.#known, { address, port: this.#port }].slice(-maxAddresses);
+    this.#onChange();
+  }
 }

@@ -11,7 +11,7 @@ import { ScriptedApiServer } from '../testing/scripted-api-server.ts';
 import { seconds, systemClock } from '../base/time.ts';
 import { newApiClient } from './api-client.ts';
 import type { ApiServerConnection } from './api-server-connection.ts';
-import { inClusterConnection } from './in-cluster.ts';
+import { inClusterConnection } from './credentials.ts';
 import { kubeconfigConnection, kubeconfigTextConnection } from './load-kubeconfig.ts';
 
 const tlsFolder = fileURLToPath(new URL('../../test/fixtures/tls/', import.meta.url));

@@ -1,13 +1,16 @@
 import { readFile } from 'node:fs/promises';
 import { ConfigError, messageOf } from '../base/errors.ts';
 import { type Clock, seconds } from '../base/time.ts';
-import type { Credentials } from './api-server-connection.ts';
+import { type Credentials, defaultTls, type ApiServerConnection } from './api-server-connection.ts';
+import { isIPv6 } from 'node:net';
+import { join } from 'node:path';
+import { objectArgument, optional, requireClock, requireFields, requireText } from '../base/argument.ts';
 
 /** Age at which credentials are read again. The kubelet rotates tokens on disk well over a minute before they expire. */
 const rereadAfter = seconds(60);
 
 /** Source of renewed credentials. */
-export interface CredentialReader {
+interface CredentialReader {
   readonly clock: Clock;
   /** Value read at the start, which reveals a wrong set-up early. */
   readonly initial: string | undefined;
@@ -66,4 +69,38 @@ export async function readText(path: string, what: string): Promise<string> {
 export function errorReason(error: unknown): string {
   const message = messageOf(error);
   return (message.split('\n')[0] ?? '').replace(/^E[A-Z]+: /, '');
+}
+
+/** Environment of a pod that connects to its API server. */
+export interface InClusterOptions {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly clock: Clock;
+  /** Folder of the mounted service account. Default: the kubelet's. */
+  readonly folder?: string;
+}
+
+const serviceAccountFolder = '/var/run/secrets/kubernetes.io/serviceaccount';
+
+/**
+ * Returns the connection of a process that runs in a pod: address from KUBERNETES_SERVICE_HOST and _PORT,
+ * `ca.crt` and `token` from the mounted service account. The token is read again every 60 s. Rejects
+ * with `ConfigError` outside a pod or without the files, with `UsageError` for options of other types.
+ */
+export async function inClusterConnection(options: InClusterOptions): Promise<ApiServerConnection> {
+  const checks = { env: objectArgument, clock: requireClock, folder: optional(requireText) };
+  requireFields('inClusterConnection: options', options, checks);
+  const { clock, env, folder = serviceAccountFolder } = options;
+  const host = env['KUBERNETES_SERVICE_HOST'] ?? '';
+  const port = env['KUBERNETES_SERVICE_PORT'] ?? '';
+  if (host === '' || !/^\d+$/.test(port)) {
+    throw new ConfigError(
+      'kubernetes.inCluster',
+      'not running in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; give --kubeconfig',
+    );
+  }
+  return {
+    url: new URL(`https://${isIPv6(host) ? `[${host}]` : host}:${port}`),
+    tls: { ...defaultTls, ca: await readText(join(folder, 'ca.crt'), 'service account CA') },
+    credentials: await tokenFileCredentials(join(folder, 'token'), clock),
+  };
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { EndpointSliceRecord } from '../model/records/endpoint-slice.ts';
+import type { EndpointSliceRecord } from '../model/records/records.ts';
 import { millis } from '../base/time.ts';
 import { linesOf, recorded, recording, replay, type Recorded } from './testing/recorded.ts';
 import { ReflectorHarness } from './testing/reflector-harness.ts';

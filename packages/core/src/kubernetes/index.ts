@@ -1,8 +1,14 @@
-export * from './api-server-connection.ts';
-export * from './api-server-addresses.ts';
+export {
+  anonymousConnection,
+  ApiServerAddresses,
+  type ApiServerConnection,
+  type Credentials,
+  defaultTls,
+  fixedCredentials,
+  type TlsSettings,
+} from './api-server-connection.ts';
 export { KubernetesSource, type KubernetesSourceOptions, type MergeOptions } from './kubernetes-source.ts';
-export * from './reflector-timings.ts';
-export type { NodeScope } from './resources.ts';
+export { defaultTimings, type NodeScope, type ReflectorTimings, type ResourceQuery } from './resources.ts';
 export {
   type IgnoredReason,
   newProjectionContext,
@@ -16,7 +22,7 @@ export {
   recordFromServiceCidr,
   type SkippedPart,
 } from './to-records.ts';
-export * from './in-cluster.ts';
+export { inClusterConnection, type InClusterOptions } from './credentials.ts';
 export * from './load-kubeconfig.ts';
 export {
   type ApiBody,
@@ -26,17 +32,13 @@ export {
   newApiClient,
   type RawObject,
 } from './api-client.ts';
-export type * from './objects/object-types.ts';
-export * from './objects/object-resources.ts';
+export * from './objects/object-types.ts';
 export * from './objects/object-client.ts';
-export type { ApiList, ObjectEvent } from './objects/follow-objects.ts';
 export * from './reflector.ts';
-export type { ResourceQuery } from './resources.ts';
 export * from './source-metrics.ts';
 export * from './send-json.ts';
 export { statusMessage } from './api-failure.ts';
 export * from './leader-election/run-as-leader.ts';
 export { ApiEventRecorder, type ApiEventsOptions } from './events/api-events.ts';
-export type { EventRate } from './events/event-budget.ts';
 export type { EventReporter } from './events/event-object.ts';
-export * from './events/event-policy.ts';
+export { agentEventPolicy, controllerEventPolicy, type EventPolicy, type EventRate } from './events/event-policy.ts';

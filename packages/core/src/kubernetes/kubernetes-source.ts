@@ -13,14 +13,16 @@ import {
 import type { Logger } from '../base/log.ts';
 import { type Clock, type Millis, type Random, millis } from '../base/time.ts';
 import { type ApiClient, type RawObject, newApiClient } from './api-client.ts';
-import type { ApiServerAddresses } from './api-server-addresses.ts';
-import type { ApiServerConnection } from './api-server-connection.ts';
-import { requireConnection } from './check-arguments.ts';
-import { OutageWaits } from './outage-waits.ts';
-import { type ReflectorTimings, defaultTimings } from './reflector-timings.ts';
+import { type ApiServerAddresses, type ApiServerConnection, requireConnection } from './api-server-connection.ts';
+import { OutageWaits } from './outages.ts';
+import {
+  type ReflectorTimings,
+  defaultTimings,
+  type NodeScope,
+  type ResourceQuery,
+  resourceQueries,
+} from './resources.ts';
 import { Reflector } from './reflector.ts';
-import { type NodeScope, type ResourceQuery, resourceQueries } from './resources.ts';
-import { newSkippedLog } from './skipped-log.ts';
 import type { SourceMetrics } from './source-metrics.ts';
 import {
   type Projected,
@@ -28,10 +30,10 @@ import {
   type RawObjects,
   newProjectionContext,
   projections,
+  type SkippedPart,
 } from './to-records.ts';
 import { type Metrics, noopMetrics } from '../metrics/metrics.ts';
-import type { ClusterEvent, Records, ResourceKind } from '../model/state/cluster-event.ts';
-import type { ClusterStateSource } from '../model/state/cluster-state-source.ts';
+import type { ClusterEvent, Records, ResourceKind, ClusterStateSource } from '../model/state/cluster-event.ts';
 
 /** Options of a Kubernetes source. */
 export interface KubernetesSourceOptions {
@@ -255,7 +257,7 @@ async function sleepUntil(ready: Promise<void>, duration: Millis, clock: Clock):
 }
 
 /** Returns the name in a delete event of a record. */
-export function nameOf<K extends ResourceKind>(resource: K, record: Records[K]): string {
+function nameOf<K extends ResourceKind>(resource: K, record: Records[K]): string {
   return resource === 'Node' || resource === 'ServiceCIDR'
     ? (record as Records['Node' | 'ServiceCIDR']).name // the kind determines the record
     : (record as Records['Service' | 'EndpointSlice']).key;
@@ -284,4 +286,24 @@ class PendingEvents {
     this.#events = new Map();
     return taken;
   }
+}
+
+/** Limit of remembered faults. */
+const maxRemembered = 1000;
+
+/**
+ * Returns a function that logs each omitted part of an object once, not again with every relist. An empty path stands
+ * for the whole object. At the limit of remembered faults it starts over.
+ */
+function newSkippedLog(log: Logger): (part: SkippedPart) => void {
+  const seen = new Set<string>();
+  return ({ resource, name, path, value }) => {
+    const text = JSON.stringify(value);
+    const key = `${resource} ${name} ${path} ${text}`;
+    if (seen.has(key)) return;
+    if (seen.size >= maxRemembered) seen.clear();
+    seen.add(key);
+    if (path === '') log.warn('object is not usable and left out', { resource, name, reason: value });
+    else log.warn('part of an object is not usable and left out', { resource, name, path, value: text.slice(0, 200) });
+  };
 }

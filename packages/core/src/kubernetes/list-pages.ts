@@ -6,7 +6,7 @@ import type { RawObject } from './api-client.ts';
 const pageSize = 500;
 
 /** One list, page by page. */
-export interface ListRequest {
+interface ListRequest {
   readonly path: string;
   readonly selectors: Readonly<Record<string, string>>;
   /** Called before the first page of each attempt; the caller discards the items of an earlier attempt. */

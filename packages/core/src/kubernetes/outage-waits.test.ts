@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { ManualClock } from '../testing/manual-clock.ts';
 import { seconds } from '../base/time.ts';
-import { OutageWaits } from './outage-waits.ts';
+import { OutageWaits } from './outages.ts';
 
 const { signal } = new AbortController();
 

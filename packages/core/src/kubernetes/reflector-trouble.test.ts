@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Exchange, serveWatchList } from '../testing/scripted-api-server.ts';
 import { millis, seconds } from '../base/time.ts';
-import { OutageWaits } from './outage-waits.ts';
+import { OutageWaits } from './outages.ts';
 import { added, deleted, modified, ReflectorHarness } from './testing/reflector-harness.ts';
 
 let h: ReflectorHarness;

@@ -14,17 +14,21 @@ import {
 import type { Logger } from '../base/log.ts';
 import type { ClusterEvent, Records, ResourceKind } from '../model/state/cluster-event.ts';
 import { type Clock, type Millis, millis, type Random } from '../base/time.ts';
-import type { ApiBody, ApiClient } from './api-client.ts';
+import {
+  type ApiBody,
+  type ApiClient,
+  parseWatchLine,
+  splitLines,
+  type RawObject,
+  type WatchEvent,
+} from './api-client.ts';
 import { ApiFailure, brokenOff, isCut, isExpired, isSilent } from './api-failure.ts';
 import { newBackOff, type BackOff } from '../base/back-off.ts';
 import { listPages } from './list-pages.ts';
-import { OutageLog } from './outage-log.ts';
-import { OutageWaits } from './outage-waits.ts';
-import type { ReflectorTimings } from './reflector-timings.ts';
-import type { ResourceQuery } from './resources.ts';
+import { OutageLog, OutageWaits } from './outages.ts';
+import type { ReflectorTimings, ResourceQuery } from './resources.ts';
 import type { SourceMetrics } from './source-metrics.ts';
 import type { Projected } from './to-records.ts';
-import { parseWatchLine, splitLines, type RawObject, type WatchEvent } from './api-client.ts';
 
 /** Dependencies of a reflector. */
 export interface ReflectorOptions<K extends ResourceKind> {

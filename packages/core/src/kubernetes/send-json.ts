@@ -11,11 +11,9 @@ import {
 } from '../base/argument.ts';
 import { type Clock, type Millis, seconds } from '../base/time.ts';
 import { brokenOff, parseRetryAfter } from './api-failure.ts';
-import { type HttpRequest, sendRequest, targetOf } from './api-request.ts';
-import type { ApiServerConnection } from './api-server-connection.ts';
-import { requireAgent, requireConnection } from './check-arguments.ts';
+import { type HttpRequest, sendRequest, targetOf, measureRequest } from './api-request.ts';
+import { type ApiServerConnection, requireAgent, requireConnection } from './api-server-connection.ts';
 import type { Metrics } from '../metrics/metrics.ts';
-import { measureRequest } from './request-metrics.ts';
 import { startInactivityTimer } from './api-client.ts';
 
 /** One request with a small answer. */

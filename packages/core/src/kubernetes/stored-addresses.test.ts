@@ -1,8 +1,7 @@
 import type { V1ServiceSpec } from '@kubernetes/client-node';
 import { expect, test } from 'vitest';
-import type { ServiceRecord } from '../model/records/service.ts';
-import { readCidr, readIp } from './to-records.ts';
-import { recordFromService } from './to-records.ts';
+import type { ServiceRecord } from '../model/records/records.ts';
+import { readCidr, readIp, recordFromService } from './to-records.ts';
 
 function recordOf(spec: V1ServiceSpec): ServiceRecord {
   const projected = recordFromService({ metadata: { namespace: 'shop', name: 'cart' }, spec });

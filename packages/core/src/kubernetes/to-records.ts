@@ -12,15 +12,21 @@ import type {
 } from '@kubernetes/client-node';
 import { requireFunction } from '../base/argument.ts';
 import { type Millis, millis, seconds } from '../base/time.ts';
-import { type Interner, newInterner } from '../base/interner.ts';
+import { type Interner, newInterner } from '../base/values.ts';
 import { type IpAddress, type IpFamily, ipFamilyOf, tryParseIp, withoutLeadingZeros } from '../model/ip/address.ts';
 import { type Cidr, tryParseCidr } from '../model/ip/cidr.ts';
 import { type Port, tryParsePort, tryParseProtocol } from '../model/ip/port.ts';
-import type { EndpointRecord, EndpointSliceRecord, SlicePortRecord } from '../model/records/endpoint-slice.ts';
+import type {
+  EndpointRecord,
+  EndpointSliceRecord,
+  SlicePortRecord,
+  NodeRecord,
+  ServiceCidrRecord,
+  LoadBalancerIngressRecord,
+  ServicePortRecord,
+  ServiceRecord,
+} from '../model/records/records.ts';
 import { nodeName, serviceKey, sliceKey } from '../model/records/keys.ts';
-import type { NodeRecord } from '../model/records/node.ts';
-import type { ServiceCidrRecord } from '../model/records/service-cidr.ts';
-import type { LoadBalancerIngressRecord, ServicePortRecord, ServiceRecord } from '../model/records/service.ts';
 import type { Records, ResourceKind } from '../model/state/cluster-event.ts';
 
 /** Reason why an object does not become a record. */

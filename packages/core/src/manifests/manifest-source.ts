@@ -1,14 +1,12 @@
 import { watch } from 'node:fs/promises';
 import { objectArgument, requireMethods, requireText } from '../base/argument.ts';
-import { isEqual } from '../base/equal.ts';
+import { isEqual } from '../base/values.ts';
 import { ConfigError, messageOf } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
-import { type ClusterEvent, resourceKinds } from '../model/state/cluster-event.ts';
-import type { ClusterStateSource } from '../model/state/cluster-state-source.ts';
+import { type ClusterEvent, resourceKinds, type ClusterStateSource } from '../model/state/cluster-event.ts';
 import { type Clock, type Millis, millis, seconds } from '../base/time.ts';
-import { ManifestFolder } from './manifest-folder.ts';
+import { ManifestFolder, ManifestReport } from './manifest-folder.ts';
 import type { ManifestObject } from './read-manifest.ts';
-import { ManifestReport } from './manifest-report.ts';
 
 /** Options of a manifest source. */
 export interface ManifestSourceOptions {

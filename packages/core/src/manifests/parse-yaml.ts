@@ -35,7 +35,7 @@ export interface YamlDocument {
 const keyPattern = /^(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^\s:]+)/;
 
 /** Options of the parser. */
-export interface YamlOptions {
+interface YamlOptions {
   /** `keep`: the last of repeated keys in one object counts. Default: `refuse`. */
   readonly duplicateKeys?: 'keep' | 'refuse';
 }

@@ -1,14 +1,18 @@
 import { type IpAddress, type IpFamily, ipFamilyOf, parseIp } from '../model/ip/address.ts';
 import { parseCidr } from '../model/ip/cidr.ts';
 import { parsePort, type Protocol } from '../model/ip/port.ts';
-import type { EndpointRecord, EndpointSliceRecord, SlicePortRecord } from '../model/records/endpoint-slice.ts';
+import type {
+  EndpointRecord,
+  EndpointSliceRecord,
+  SlicePortRecord,
+  NodeRecord,
+  ServiceCidrRecord,
+  ServicePortRecord,
+  ServiceRecord,
+} from '../model/records/records.ts';
 import { nodeName, type ServiceKey, serviceKey, sliceKey } from '../model/records/keys.ts';
-import type { NodeRecord } from '../model/records/node.ts';
-import type { ServiceCidrRecord } from '../model/records/service-cidr.ts';
-import type { ServicePortRecord, ServiceRecord } from '../model/records/service.ts';
 import type { Flow } from '../model/forwarding/explain-types.ts';
-import type { TableOptions } from '../model/forwarding/build-table-types.ts';
-import type { NodePortsOnLoopback } from '../model/forwarding/forwarding-table.ts';
+import type { TableOptions, NodePortsOnLoopback } from '../model/forwarding/forwarding-table.ts';
 import { seconds } from '../base/time.ts';
 
 /** A Service port as a test writes it: TCP and unnamed unless said otherwise. */

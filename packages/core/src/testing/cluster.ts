@@ -1,11 +1,7 @@
 import { buildTable } from '../model/forwarding/build-table.ts';
-import type { TableOptions } from '../model/forwarding/build-table-types.ts';
-import type { ForwardingTable } from '../model/forwarding/forwarding-table.ts';
-import type { EndpointSliceRecord } from '../model/records/endpoint-slice.ts';
+import type { TableOptions, ForwardingTable } from '../model/forwarding/forwarding-table.ts';
+import type { EndpointSliceRecord, NodeRecord, ServiceCidrRecord, ServiceRecord } from '../model/records/records.ts';
 import { nodeName } from '../model/records/keys.ts';
-import type { NodeRecord } from '../model/records/node.ts';
-import type { ServiceCidrRecord } from '../model/records/service-cidr.ts';
-import type { ServiceRecord } from '../model/records/service.ts';
 import { ClusterState } from '../model/state/cluster-state.ts';
 import { tableOptions } from './builders.ts';
 import { replaceAll } from './expand-states.ts';

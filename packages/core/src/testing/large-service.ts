@@ -1,5 +1,4 @@
-import type { EndpointSliceRecord } from '../model/records/endpoint-slice.ts';
-import type { ServiceRecord } from '../model/records/service.ts';
+import type { EndpointSliceRecord, ServiceRecord } from '../model/records/records.ts';
 import { service, slice } from './builders.ts';
 
 /** Ports of a slice of a large Service; the API allows no more. */

@@ -1,7 +1,6 @@
 import { addressAndPort } from '../model/ip/port.ts';
 import { HostError, UsageError } from '../base/errors.ts';
-import type { HttpAnswer } from '../health/http-answer.ts';
-import type { HttpHandler, HttpReply, HttpRequest } from '../health/http-handler.ts';
+import type { HttpAnswer, HttpHandler, HttpReply, HttpRequest } from '../health/http-answer.ts';
 import type { HttpListener, HttpSocket, ListenTarget } from '../health/http-listener.ts';
 
 /** Listens without sockets. As on a machine, a port is had once per address, or once for `any`. */

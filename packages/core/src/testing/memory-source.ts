@@ -1,5 +1,4 @@
-import type { ClusterEvent } from '../model/state/cluster-event.ts';
-import type { ClusterStateSource } from '../model/state/cluster-state-source.ts';
+import type { ClusterEvent, ClusterStateSource } from '../model/state/cluster-event.ts';
 import { UsageError } from '../base/errors.ts';
 
 /**

@@ -1,13 +1,11 @@
-import type { RecordedEvent } from '../base/events.ts';
+import { type RecordedEvent, type LogFields, type Logger, noopLogger } from '../base/log.ts';
 import type { IpFamily } from '../model/ip/address.ts';
-import { type LogFields, type Logger, noopLogger } from '../base/log.ts';
 import type { MetricLabels, Metrics } from '../metrics/metrics.ts';
 import { nodeName, serviceKey, servicePortKey, type ServicePortKey } from '../model/records/keys.ts';
 import type { DataplaneBackend } from '../engine/dataplane-backend.ts';
 import type { AfterApply, FamilyOptions } from '../engine/reconcile/family-reconciler.ts';
-import type { FamilyStatus } from '../engine/reconcile/reconcile-status.ts';
-import { createReconciler, type Reconciler } from '../engine/reconcile/reconciler.ts';
-import type { StartCondition } from '../engine/reconcile/start-condition.ts';
+import type { FamilyStatus } from '../engine/reconcile/family-log.ts';
+import { createReconciler, type Reconciler, type StartCondition } from '../engine/reconcile/reconciler.ts';
 import type { ClusterEvent } from '../model/state/cluster-event.ts';
 import { ClusterState } from '../model/state/cluster-state.ts';
 import { type Millis, millis } from '../base/time.ts';

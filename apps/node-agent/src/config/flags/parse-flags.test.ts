@@ -2,8 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { fieldAt } from '../schema/field.ts';
 import { kubeProxySchema } from '../schema/kube-proxy-fields.ts';
 import { switchyardSchema } from '../schema/switchyard-fields.ts';
-import { helpText } from './help.ts';
-import { parseFlags } from './parse-flags.ts';
+import { helpText, parseFlags } from './parse-flags.ts';
 import { flags } from './table.ts';
 
 describe('flags are written as for pflag', () => {

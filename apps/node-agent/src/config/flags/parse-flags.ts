@@ -1,11 +1,12 @@
 import { ConfigError } from '@switchyard/core';
 import { valueOfTexts } from '../read-value.ts';
 import type { Setting } from '../settings.ts';
-import type { Flag } from './flag.ts';
+import { type Flag, fieldOf, flagGroups, meaningOf } from './flag.ts';
 import { flags } from './table.ts';
+import { defaultText } from '../documents.ts';
 
 /** A flag that was given. */
-export interface GivenFlag {
+interface GivenFlag {
   readonly flag: Flag;
   readonly setting: Setting;
   /** As it was written, one text per time. */
@@ -88,4 +89,36 @@ function split(arg: string): { readonly written: string; readonly name: string; 
   if (name === undefined) return { written, name: '', text };
   const attached = written.length > 2 ? written.slice(2) + (text === undefined ? '' : `=${text}`) : text;
   return { written: written.slice(0, 2), name, text: attached };
+}
+
+const width = 44;
+
+/** The text of --help. */
+export function helpText(): string {
+  const groups = flagGroups.map((group) => {
+    const lines = flags.filter((flag) => flag.group === group).map(lineOf);
+    return `${group}:\n${lines.join('\n')}\n`;
+  });
+  return `usage: switchyard-agent [FLAGS]
+
+Programs the Service dataplane of this node in place of kube-proxy, and accepts kube-proxy's flags and configuration
+file. docs/reference/flags.md and config.md describe their meaning here.
+
+${groups.join('\n')}`;
+}
+
+function lineOf(flag: Flag): string {
+  const { name, value } = flag;
+  const dashes = name === 'v' ? '-v, --v' : name === 'help' ? '-h, --help' : `--${name}`;
+  const left = `  ${dashes}${value === undefined ? '' : ` ${value}`}`;
+  const text = [flag.help, ...remarksOf(flag)].join(' ');
+  return left.length < width ? `${left.padEnd(width)}${text}` : `${left}\n${' '.repeat(width)}${text}`;
+}
+
+function remarksOf(flag: Flag): readonly string[] {
+  if (flag.deprecated !== undefined) return [`(deprecated: use ${flag.deprecated})`];
+  if (meaningOf(flag).kind === 'ignored') return ['(accepted, no effect)'];
+  const field = fieldOf(flag);
+  const usual = field === undefined ? '' : defaultText(field);
+  return usual === '' || usual === 'false' ? [] : [`(default ${usual})`];
 }

@@ -53,7 +53,7 @@ export const podRanges: Check = (value) => {
 };
 
 /** Keywords of `nodePortAddresses` (KEP-6032). */
-export const nodePortKeywords: readonly string[] = ['primary', 'localhost', 'all'];
+const nodePortKeywords: readonly string[] = ['primary', 'localhost', 'all'];
 
 /** CIDRs and keywords, in any combination. */
 export const nodePortRanges: Check = (value) => {

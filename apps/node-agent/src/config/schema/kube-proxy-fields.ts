@@ -1,8 +1,64 @@
 import { between, nodePortRanges, notNegative, oneOf, positive } from './checks.ts';
-import { better, fieldsOf, ignored, type Schema } from './field.ts';
-import { iptablesFields } from './iptables-fields.ts';
-import { otherModeFields } from './other-mode-fields.ts';
+import { better, fieldsOf, ignored, type Schema, type Field } from './field.ts';
 import { processFields } from './process-fields.ts';
+
+/** Fields of the iptables mode only. */
+const iptablesFields: readonly Field[] = fieldsOf({ modes: 'iptables', change: 'live' }, [
+  [
+    'iptables.masqueradeBit',
+    'integer',
+    14,
+    'bit of the packet mark by which packets are masqueraded',
+    { modes: 'iptables, ipvs', change: 'restart', isZeroKept: true, isAlwaysChecked: true, check: between(0, 31) },
+  ],
+  ['iptables.masqueradeAll', 'boolean', false, 'masquerade all traffic to cluster IPs', { modes: 'iptables, ipvs' }],
+  [
+    'iptables.localhostNodePorts',
+    'boolean',
+    true,
+    'NodePorts answer on 127.0.0.1, for which route_localnet is set; only where nodePortAddresses lets them; IPv4 only',
+    { change: 'restart', isZeroKept: true },
+  ],
+  [
+    'iptables.syncPeriod',
+    'duration',
+    30_000,
+    'maximum interval between retries of a failed apply; /healthz fails when a change waits twice as long',
+    {
+      meaning: better('the kernel is read back every hour; changes by other programs are reverted sooner'),
+      check: positive,
+    },
+  ],
+  ['iptables.minSyncPeriod', 'duration', 1000, 'minimum interval between two applies', { check: notNegative }],
+]);
+
+/** Fields that no mode of this agent reads. They are decoded and written out again, but not checked. */
+const otherModeFields: readonly Field[] = [
+  ...fieldsOf(
+    { modes: 'ipvs', change: 'none', meaning: ignored('only the ipvs mode reads it, which this agent does not have') },
+    [
+      ['ipvs.syncPeriod', 'duration', 30_000, 'maximum interval between two syncs'],
+      ['ipvs.minSyncPeriod', 'duration', 0, 'minimum interval between two syncs'],
+      ['ipvs.scheduler', 'text', '', 'scheduler of ipvs; empty: round robin'],
+      ['ipvs.excludeCIDRs', 'list', [], 'CIDRs whose virtual servers are not touched'],
+      ['ipvs.strictARP', 'boolean', false, 'do not answer ARP for addresses of kube-ipvs0'],
+      ['ipvs.tcpTimeout', 'duration', 0, 'idle timeout of TCP connections'],
+      ['ipvs.tcpFinTimeout', 'duration', 0, 'idle timeout of TCP connections after a FIN'],
+      ['ipvs.udpTimeout', 'duration', 0, 'idle timeout of UDP flows'],
+    ],
+  ),
+  ...fieldsOf({ modes: 'Windows', change: 'none', meaning: ignored('only Windows reads it') }, [
+    ['winkernel.networkName', 'text', '', 'HNS network'],
+    ['winkernel.sourceVip', 'text', '', 'source address for NAT'],
+    ['winkernel.enableDSR', 'boolean', false, 'direct server return'],
+    ['winkernel.rootHnsEndpointName', 'text', '', 'HNS endpoint of the root namespace'],
+    ['winkernel.forwardHealthCheckVip', 'boolean', false, 'health checks to the VIP are forwarded'],
+    ['windowsRunAsService', 'boolean', false, 'runs as a Windows service'],
+  ]),
+  ...fieldsOf({ modes: 'none', change: 'none', meaning: ignored('no mode of any kube-proxy since 1.26 reads it') }, [
+    ['portRange', 'text', '', 'ports of the userspace proxy, which is gone'],
+  ]),
+];
 
 const second = 1000;
 const hour = 3600 * second;

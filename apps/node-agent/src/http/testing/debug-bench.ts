@@ -21,7 +21,7 @@ import {
   tableOptions,
   wholeAnswer,
 } from '@switchyard/core/testing';
-import { debugRoutes } from '../debug-routes.ts';
+import { debugRoutes } from '../metrics-routes.ts';
 import type { DebugState } from '../debug-state.ts';
 import { router } from '../route.ts';
 

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { addressAndPort, HostError } from '@switchyard/core';
-import type { TcpListener, TcpNetwork, TcpPlace } from '../tcp-network.ts';
+import type { TcpListener, TcpNetwork, TcpPlace } from '../connections.ts';
 
 /** Listens without sockets, and cannot dial. A place is had once. */
 export class MemoryTcpNetwork implements TcpNetwork {

@@ -1,5 +1,5 @@
 import { optional, requireFields, requireFunction, requireList, withMethods } from '../../base/argument.ts';
-import { checkTable } from '../../model/forwarding/check-table-input.ts';
+import { checkTable } from '../../model/forwarding/check-input.ts';
 import type {
   ForwardingTable,
   Frontend,

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { HostError } from '../../base/errors.ts';
 import type { IpFamily } from '../../model/ip/address.ts';
 import type { ServiceForwarding } from '../../model/forwarding/forwarding-table.ts';
-import type { EndpointSliceRecord } from '../../model/records/endpoint-slice.ts';
+import type { EndpointSliceRecord } from '../../model/records/records.ts';
 import { serviceKey, servicePortKey } from '../../model/records/keys.ts';
 import type { ClusterEvent } from '../../model/state/cluster-event.ts';
 import { node, service, slice } from '../../testing/builders.ts';

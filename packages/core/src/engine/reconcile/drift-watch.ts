@@ -3,10 +3,10 @@ import type { Logger } from '../../base/log.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
 import { type Clock, type Millis, millis, seconds } from '../../base/time.ts';
 import type { DataplaneBackend, Drift } from '../dataplane-backend.ts';
-import type { ReconcileEvents } from './reconcile-events.ts';
+import type { ReconcileEvents } from './family-log.ts';
 
 /** Options of a drift watch. */
-export interface DriftWatchOptions {
+interface DriftWatchOptions {
   readonly backend: DataplaneBackend;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -25,7 +25,7 @@ interface ReportedDrift {
 }
 
 /** Minimum interval between two repairs, so that a fight with another program costs a bounded share of the node. */
-export const driftGap: Millis = seconds(1);
+const driftGap: Millis = seconds(1);
 /** Time without drift after which a fight is over. */
 const calm: Millis = seconds(10);
 /** Wait before a watch that failed is tried again. */

@@ -4,7 +4,7 @@ import {
   formerEndpoints,
   RecentEndpoints,
 } from '../conntrack/stale-flows.ts';
-import { isEqual } from '../../base/equal.ts';
+import { isEqual } from '../../base/values.ts';
 import { HostError, InvariantError } from '../../base/errors.ts';
 import type { ForwardingTable, TableDelta } from '../../model/forwarding/forwarding-table.ts';
 import type { Logger } from '../../base/log.ts';
@@ -16,7 +16,7 @@ import type { IpFamily } from '../../model/ip/address.ts';
 import { BoundedRunner, type RunOutcome, type RunReason } from '../../base/bounded-runner.ts';
 
 /** The parts of a family that the cleaning of flows uses. */
-export interface FamilyFlowsOptions {
+interface FamilyFlowsOptions {
   readonly backend: DataplaneBackend;
   readonly afterApply: AfterApply;
   readonly clock: Clock;
@@ -28,7 +28,7 @@ export interface FamilyFlowsOptions {
 }
 
 /** Flows that an apply may leave in connection tracking. */
-export interface FlowsLeft {
+interface FlowsLeft {
   readonly mayLeave: boolean;
   readonly former: readonly FormerEndpoints[];
 }
@@ -111,7 +111,7 @@ export interface FlowCriteria {
 }
 
 /** Function that removes flows, and its time limit. */
-export interface FlowCleaningOptions {
+interface FlowCleaningOptions {
   readonly ipFamily: IpFamily;
   /** Removes stale flows. It may read `criteria` repeatedly. */
   readonly clean: (criteria: () => FlowCriteria, signal: AbortSignal) => Promise<void>;
@@ -135,7 +135,7 @@ const retry = { first: seconds(1), max: seconds(60) };
  * Searches for stale flows of one family after applies that may have left some. It runs beside the applies, since a search
  * takes the kernel many times longer than an apply. Logs a failure when it begins and ends, and retries with back-off.
  */
-export class FlowCleaning {
+class FlowCleaning {
   readonly #options: FlowCleaningOptions;
   readonly #runner: BoundedRunner;
   #isRequested = false;

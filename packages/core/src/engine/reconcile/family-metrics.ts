@@ -30,7 +30,7 @@ interface FailureCounters {
 }
 
 /** Measured values of one apply. */
-export interface MeasuredApply {
+interface MeasuredApply {
   readonly scope: 'full' | 'delta';
   readonly durationMs: number;
   readonly outcome: ApplyOutcome;
@@ -167,7 +167,7 @@ export interface ChangeTrigger {
 }
 
 /** Receivers of latencies. */
-export interface ProgrammingLatencyOptions {
+interface ProgrammingLatencyOptions {
   readonly ipFamily: IpFamily;
   readonly clock: Clock;
   readonly logger: Logger;

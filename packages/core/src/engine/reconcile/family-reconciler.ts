@@ -1,11 +1,14 @@
 import { HostError } from '../../base/errors.ts';
-import type { EventRecorder } from '../../base/events.ts';
-import { buildTableFrom } from '../../model/forwarding/build-table.ts';
-import type { ClusterStateView, TableOptions } from '../../model/forwarding/build-table-types.ts';
-import { diffTables, isEmptyDelta } from '../../model/forwarding/build-table.ts';
-import type { ForwardingTable, HealthCheck, TableDelta } from '../../model/forwarding/forwarding-table.ts';
+import type { EventRecorder, Logger } from '../../base/log.ts';
+import { buildTableFrom, diffTables, isEmptyDelta } from '../../model/forwarding/build-table.ts';
+import type {
+  ClusterStateView,
+  TableOptions,
+  ForwardingTable,
+  HealthCheck,
+  TableDelta,
+} from '../../model/forwarding/forwarding-table.ts';
 import type { IpFamily } from '../../model/ip/address.ts';
-import type { Logger } from '../../base/log.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
 import type { NodeName, ServiceKey } from '../../model/records/keys.ts';
 import {
@@ -17,7 +20,14 @@ import {
   nothingDirty,
 } from '../../model/state/cluster-state.ts';
 import { type Clock, type Millis, millis } from '../../base/time.ts';
-import { ApiServerLog, type IpModeLog, MissingFeatureLog } from './table-log.ts';
+import {
+  ApiServerLog,
+  type IpModeLog,
+  MissingFeatureLog,
+  ReconcileEvents,
+  ApplyLog,
+  type FamilyStatus,
+} from './family-log.ts';
 import { BoundedRunner, type RunOutcome, type RunReason } from '../../base/bounded-runner.ts';
 import type { ApplyOutcome, ApplyRequest, DataplaneBackend } from '../dataplane-backend.ts';
 import {
@@ -31,8 +41,6 @@ import { DriftWatch } from './drift-watch.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { type FlowCriteria, FamilyFlows } from './family-flows.ts';
 import { announcedChecks, earliest, LargeServices, withFailed } from './large-services.ts';
-import { ReconcileEvents } from './reconcile-events.ts';
-import { ApplyLog, type FamilyStatus } from './reconcile-status.ts';
 
 /** Actions after a successful apply, never before it. */
 export interface AfterApply {
@@ -62,7 +70,7 @@ export interface FamilyOptions {
 }
 
 /** The parts that all families of a reconciler share. */
-export interface FamilyContext {
+interface FamilyContext {
   readonly state: ClusterStateView;
   readonly clock: Clock;
   readonly logger: Logger;

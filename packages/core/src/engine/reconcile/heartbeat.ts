@@ -3,10 +3,10 @@ import type { Logger } from '../../base/log.ts';
 import type { Metrics } from '../../metrics/metrics.ts';
 import { type Clock, type Millis, seconds } from '../../base/time.ts';
 import type { DataplaneBackend } from '../dataplane-backend.ts';
-import type { FamilyStatus } from './reconcile-status.ts';
+import type { FamilyStatus } from './family-log.ts';
 
 /** Options of a heartbeat. */
-export interface HeartbeatOptions {
+interface HeartbeatOptions {
   readonly backend: DataplaneBackend;
   readonly status: () => FamilyStatus;
   /** Returns the time since the source last received data. */

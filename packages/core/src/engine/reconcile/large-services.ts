@@ -5,18 +5,19 @@ import {
   prepareService,
   unitsPerPort,
 } from '../../model/forwarding/build-service.ts';
-import type { ClusterStateView, TableOptions } from '../../model/forwarding/build-table-types.ts';
-import type { IpFamily } from '../../model/ip/address.ts';
-import type { ServiceKey, ServicePortKey } from '../../model/records/keys.ts';
-import { type Dirty, nothingDirty } from '../../model/state/cluster-state.ts';
-import { type Clock, type Millis, millis } from '../../base/time.ts';
-import type { ChangeTrigger } from './family-metrics.ts';
 import type {
+  ClusterStateView,
+  TableOptions,
   ForwardingTable,
   HealthCheck,
   ServiceForwarding,
   TableDelta,
 } from '../../model/forwarding/forwarding-table.ts';
+import type { IpFamily } from '../../model/ip/address.ts';
+import type { ServiceKey, ServicePortKey } from '../../model/records/keys.ts';
+import { type Dirty, nothingDirty } from '../../model/state/cluster-state.ts';
+import { type Clock, type Millis, millis } from '../../base/time.ts';
+import type { ChangeTrigger } from './family-metrics.ts';
 
 /** Minimum size, in units (`unitsOf`), of a Service that is built in steps. */
 const largeFrom = 10_000;
@@ -34,19 +35,19 @@ interface Waiting {
 }
 
 /** Changes of large Services that go into the next table. */
-export interface TakenServices {
+interface TakenServices {
   readonly dirty: Dirty;
   readonly changes: readonly Waiting[];
 }
 
 /** Noted changes. */
-export interface NotedChanges {
+interface NotedChanges {
   readonly dirty: Dirty;
   readonly triggers: readonly ChangeTrigger[];
 }
 
 /** Inputs of the builds, and the callback for finished ones. */
-export interface LargeServicesOptions {
+interface LargeServicesOptions {
   readonly ipFamily: IpFamily;
   readonly state: ClusterStateView;
   readonly tableOptions: () => TableOptions;

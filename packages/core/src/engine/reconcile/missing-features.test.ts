@@ -5,7 +5,7 @@ import { service, slice } from '../../testing/builders.ts';
 import { tableOf } from '../../testing/cluster.ts';
 import { seconds } from '../../base/time.ts';
 import type { BackendCapabilities } from '../dataplane-backend.ts';
-import { missingFeatures, MissingFeatureLog } from './table-log.ts';
+import { missingFeatures, MissingFeatureLog } from './family-log.ts';
 
 const none: BackendCapabilities = {
   usesKernelConntrack: true,

@@ -8,7 +8,7 @@ import { settle } from '../../testing/manual-clock.ts';
 import { cart, cartSlice, cluster, hang, pay, ReconcilerBench } from '../../testing/reconciler-bench.ts';
 import { RecordingBackend } from '../../testing/recording-backend.ts';
 import { millis } from '../../base/time.ts';
-import type { StartCondition } from './start-condition.ts';
+import type { StartCondition } from './reconciler.ts';
 
 describe('before in-sync', () => {
   test.each([

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ApiServerError } from '../../base/errors.ts';
-import type { RecordedEvent } from '../../base/events.ts';
+import type { RecordedEvent } from '../../base/log.ts';
 import { ManualClock, settle } from '../../testing/manual-clock.ts';
 import { MemoryLogger } from '../../testing/memory-logger.ts';
 import type { JsonAnswer, JsonRequest } from '../send-json.ts';

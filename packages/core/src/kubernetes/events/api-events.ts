@@ -1,4 +1,4 @@
-import { aborted } from '../../base/aborted.ts';
+import { aborted } from '../../base/abortable.ts';
 import {
   objectArgument,
   optional,
@@ -11,11 +11,10 @@ import {
   withFields,
 } from '../../base/argument.ts';
 import { messageOf } from '../../base/errors.ts';
-import type { EventRecorder, EventSubject, RecordedEvent } from '../../base/events.ts';
-import type { Logger } from '../../base/log.ts';
+import type { EventRecorder, EventSubject, RecordedEvent, Logger } from '../../base/log.ts';
 import { type Clock, type Millis, millis, seconds } from '../../base/time.ts';
 import type { JsonAnswer, JsonRequest, SendJson } from '../send-json.ts';
-import { EventBudget } from './event-budget.ts';
+import { EventBudget, agentEventPolicy, type EventPolicy } from './event-policy.ts';
 import {
   eventName,
   eventNamespace,
@@ -24,9 +23,8 @@ import {
   type EventSeries,
   seriesKey,
   seriesPatch,
+  subjectUid,
 } from './event-object.ts';
-import { agentEventPolicy, type EventPolicy } from './event-policy.ts';
-import { subjectUid } from './subject-uid.ts';
 
 /** Options of a recorder that writes to an API server. */
 export interface ApiEventsOptions {

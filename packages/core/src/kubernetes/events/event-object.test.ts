@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { RecordedEvent } from '../../base/events.ts';
+import type { RecordedEvent } from '../../base/log.ts';
 import { millis } from '../../base/time.ts';
 import { eventName, eventObject, type EventSeries, seriesKey, seriesPatch } from './event-object.ts';
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { ApiServerError } from '../../base/errors.ts';
-import type { EventSubject } from '../../base/events.ts';
+import type { EventSubject } from '../../base/log.ts';
 import type { JsonAnswer } from '../send-json.ts';
-import { subjectUid } from './subject-uid.ts';
+import { subjectUid } from './event-object.ts';
 
 const cart: EventSubject = { kind: 'Service', namespace: 'shop', name: 'cart', uid: '' };
 const unreachable = new ApiServerError('api.unreachable', 'no answer', { isRetryable: true });

@@ -7,10 +7,9 @@ import { type Exchange, ScriptedApiServer, serveWatchList } from '../../testing/
 import { millis, seconds, systemClock } from '../../base/time.ts';
 import { type ApiClient, newApiClient } from '../api-client.ts';
 import { defaultTls, fixedCredentials } from '../api-server-connection.ts';
-import { OutageWaits } from '../outage-waits.ts';
+import { OutageWaits } from '../outages.ts';
 import { Reflector } from '../reflector.ts';
-import { defaultTimings, type ReflectorTimings } from '../reflector-timings.ts';
-import { type ResourceQuery, resourceQueries } from '../resources.ts';
+import { defaultTimings, type ReflectorTimings, type ResourceQuery, resourceQueries } from '../resources.ts';
 import { SourceMetrics } from '../source-metrics.ts';
 import { projections, type RawObjects } from '../to-records.ts';
 

@@ -1,8 +1,9 @@
 import { objectArgument, requireList } from '../../base/argument.ts';
 import { sortInSteps, finish, type Steps } from '../../base/steps.ts';
-import { isEqual } from '../../base/equal.ts';
-import type { ClusterStateView, TableOptions } from './build-table-types.ts';
+import { isEqual } from '../../base/values.ts';
 import type {
+  ClusterStateView,
+  TableOptions,
   Endpoint,
   Frontend,
   HealthCheck,
@@ -31,9 +32,14 @@ import {
   selectEndpoints,
   topologyMode,
 } from '../policy/decide.ts';
-import type { EndpointRecord, EndpointSliceRecord } from '../records/endpoint-slice.ts';
+import type {
+  EndpointRecord,
+  EndpointSliceRecord,
+  ServicePortRecord,
+  ServiceRecord,
+  TrafficPolicy,
+} from '../records/records.ts';
 import { type NodeName, type ServiceKey, servicePortKey } from '../records/keys.ts';
-import type { ServicePortRecord, ServiceRecord, TrafficPolicy } from '../records/service.ts';
 
 /** Inputs that all Services of one build share. */
 export interface BuildContext {
@@ -246,13 +252,13 @@ function countLocalReady(slices: readonly EndpointSliceRecord[], here: NodePlace
 }
 
 /** A port of a slice: its endpoints serve a Service port at this number. */
-export interface EndpointSource {
+interface EndpointSource {
   readonly slice: EndpointSliceRecord;
   readonly port: Port;
 }
 
 /** Slice ports by the name and protocol that they share with a Service port, in the order of the slices. */
-export class EndpointSources {
+class EndpointSources {
   readonly #sources = new Map<string, EndpointSource[]>();
 
   /** Costs time in proportion to the ports of the slices. */
@@ -280,7 +286,7 @@ const noSources: readonly EndpointSource[] = [];
 type PortIdentity = Pick<ServicePortRecord, 'name' | 'protocol'>;
 
 /** Text that identifies a port within its Service. */
-export function portKey({ name, protocol }: PortIdentity): string {
+function portKey({ name, protocol }: PortIdentity): string {
   return `${name}/${protocol}`;
 }
 
@@ -301,7 +307,7 @@ export function mergeEndpoints(
 }
 
 /** The same from the sources of one Service port, in steps. */
-export function* mergeSources(sources: readonly EndpointSource[], here: NodeName): Steps<readonly Endpoint[]> {
+function* mergeSources(sources: readonly EndpointSource[], here: NodeName): Steps<readonly Endpoint[]> {
   const endpoints: Endpoint[] = [];
   for (const { slice, port } of sources) {
     for (const record of slice.endpoints) {
@@ -313,12 +319,12 @@ export function* mergeSources(sources: readonly EndpointSource[], here: NodeName
 }
 
 /** Whether an endpoint's address is of its slice's family; the API ensures it, a file may violate it. */
-export function isUsableAddress(record: EndpointRecord, slice: EndpointSliceRecord): boolean {
+function isUsableAddress(record: EndpointRecord, slice: EndpointSliceRecord): boolean {
   return ipFamilyOf(record.address) === slice.ipFamily;
 }
 
 /** Whether an endpoint on `nodeName` is on this node; false if the name of this node is empty. */
-export function isLocalTo(nodeName: NodeName | undefined, here: NodeName): boolean {
+function isLocalTo(nodeName: NodeName | undefined, here: NodeName): boolean {
   return here !== '' && nodeName === here;
 }
 

@@ -18,7 +18,7 @@ import {
 import { buildContext, type PreparedService, prepareService } from './build-service.ts';
 import { buildTable, buildTableFrom } from './build-table.ts';
 import { diffTables, isEmptyDelta } from './build-table.ts';
-import { isEqual } from '../../base/equal.ts';
+import { isEqual } from '../../base/values.ts';
 import type { ForwardingTable } from './forwarding-table.ts';
 import { finish } from '../../base/steps.ts';
 

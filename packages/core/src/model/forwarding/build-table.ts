@@ -1,10 +1,11 @@
 import { wrongArgument } from '../../base/argument.ts';
-import { isEqual } from '../../base/equal.ts';
+import { isEqual } from '../../base/values.ts';
 import { SortedMap } from '../../base/sorted-map.ts';
-import { checkTableInput } from './check-table-input.ts';
+import { checkTableInput } from './check-input.ts';
 import { type BuildContext, type BuiltService, buildContext, buildService } from './build-service.ts';
-import type { ClusterStateView, TableOptions } from './build-table-types.ts';
 import type {
+  ClusterStateView,
+  TableOptions,
   Endpoint,
   ForwardingTable,
   HealthCheck,
@@ -46,7 +47,7 @@ export function buildTable(
 }
 
 /** Inputs of a build; see `buildTable`. */
-export interface TableBuild {
+interface TableBuild {
   readonly state: ClusterStateView;
   readonly dirty: 'all' | ReadonlySet<ServiceKey>;
   readonly previous: ForwardingTable | undefined;
@@ -283,9 +284,7 @@ export function sorted(
 }
 
 /** The same for health checks. */
-export function sortedHealthChecks(
-  checks: ForwardingTable['healthChecks'] | undefined,
-): SortedMap<ServiceKey, HealthCheck> {
+function sortedHealthChecks(checks: ForwardingTable['healthChecks'] | undefined): SortedMap<ServiceKey, HealthCheck> {
   if (checks === undefined) return noHealthChecks;
   return checks instanceof SortedMap ? checks : noHealthChecks.with(checks.values(), []);
 }

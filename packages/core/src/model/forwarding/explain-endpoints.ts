@@ -1,5 +1,5 @@
 import { addressAndPort } from '../ip/port.ts';
-import type { TrafficPolicy } from '../records/service.ts';
+import type { TrafficPolicy } from '../records/records.ts';
 import type { Reason } from './explain-types.ts';
 import type { Endpoint, ServiceForwarding } from './forwarding-table.ts';
 import { canServeWhileTerminating } from '../policy/decide.ts';

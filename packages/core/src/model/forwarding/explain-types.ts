@@ -2,7 +2,6 @@ import type { IpAddress } from '../ip/address.ts';
 import type { Port, Protocol } from '../ip/port.ts';
 import type { ServicePortKey } from '../records/keys.ts';
 import type { Endpoint, Frontend, SourceClass } from './forwarding-table.ts';
-import type { ReasonCode } from './reason-codes.ts';
 
 /** The first packet of a connection, as this node sees it. */
 export interface Flow {
@@ -50,3 +49,57 @@ export interface Explanation {
   readonly frontend: Frontend | undefined;
   readonly reasons: readonly Reason[];
 }
+
+/**
+ * Every reason `explain` can give, in the order in which reasons appear. Codes are stable: scenarios,
+ * reports and `--switchyard-dump` name them; texts are for people and may change.
+ */
+export const reasonCodes = [
+  // Which rule the packet meets.
+  'otherFamily',
+  'frontend',
+  'nodePort',
+  'frontendShared',
+  'apiServerAddress',
+  'nodePortAddressNotSelected',
+  'nodePortOnLoopback',
+  'leftToRoute',
+  'unknownPortOfClusterIp',
+  'unallocatedClusterIp',
+  'notAService',
+  // Source ranges.
+  'sourceAllowed',
+  'sourceNotAllowed',
+  // Policy.
+  'unknownIpMode',
+  'ipModeRouter',
+  'internalTrafficPolicy',
+  'externalTrafficPolicy',
+  'shortCircuitPod',
+  'shortCircuitNode',
+  // Endpoints of the chosen set.
+  'noUsableEndpoints',
+  'noLocalEndpoints',
+  'refusedOnArrivalOnly',
+  'topologySameNode',
+  'topologySameZone',
+  'terminatingFallback',
+  'endpointNotReady',
+  'endpointTerminating',
+  'endpointNotLocal',
+  'endpointOtherNode',
+  'endpointOtherZone',
+  // Source address.
+  'masqueradeExternal',
+  'masqueradeNode',
+  'masqueradeOffCluster',
+  'masqueradeAll',
+  'sourceKept',
+  'sentBySocket',
+  'sentByProxy',
+  'hairpin',
+  'sessionAffinity',
+] as const;
+
+/** One of `reasonCodes`. */
+export type ReasonCode = (typeof reasonCodes)[number];

@@ -16,9 +16,8 @@ import {
 import { parseIp } from '../ip/address.ts';
 import { explain } from './explain.ts';
 import type { DataplaneTraits } from './dataplane-traits.ts';
-import type { Flow } from './explain-types.ts';
+import { type Flow, type ReasonCode, reasonCodes } from './explain-types.ts';
 import type { ForwardingTable } from './forwarding-table.ts';
-import { type ReasonCode, reasonCodes } from './reason-codes.ts';
 import { sourceClassOf } from './source-class.ts';
 
 const endpoints = [

@@ -1,12 +1,11 @@
 import { type IpAddress, ipFamilyOf } from '../ip/address.ts';
 import { cidrContains, loopbackAddress, loopbackOf } from '../ip/cidr.ts';
-import { assertNever } from '../../base/result.ts';
-import { checkFlow, checkTraits } from './check-flow.ts';
-import { checkTable } from './check-table-input.ts';
+import { assertNever } from '../../base/argument.ts';
+import { checkFlow, checkTraits, checkTable } from './check-input.ts';
 import { describeSet } from './explain-endpoints.ts';
-import { isSentBySocket, socketClassOf } from './explain-socket.ts';
+import { isSentBySocket, socketClassOf } from './source-class.ts';
 import type { DataplaneTraits } from './dataplane-traits.ts';
-import type { Explanation, Flow, Reason } from './explain-types.ts';
+import type { Explanation, Flow, Reason, ReasonCode } from './explain-types.ts';
 import type {
   Decision,
   Endpoint,
@@ -16,9 +15,8 @@ import type {
   ServiceForwarding,
   SourceClass,
 } from './forwarding-table.ts';
-import type { TrafficPolicy } from '../records/service.ts';
+import type { TrafficPolicy } from '../records/records.ts';
 import { isLoopbackProxied } from './loopback-node-port.ts';
-import type { ReasonCode } from './reason-codes.ts';
 
 /**
  * Returns the verdict of a dataplane with these traits on the first packet of a connection, with reasons. Every backend

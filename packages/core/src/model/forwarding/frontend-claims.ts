@@ -1,8 +1,14 @@
 import { compareIps, ipFamilyOf } from '../ip/address.ts';
 import type { Protocol } from '../ip/port.ts';
 import { apiServerService, type ServiceKey, type ServicePortKey } from '../records/keys.ts';
-import type { Frontend, LostFrontend, RoutedPlace, ServiceForwarding } from './forwarding-table.ts';
-import type { ClusterStateView, TableOptions } from './build-table-types.ts';
+import type {
+  Frontend,
+  LostFrontend,
+  RoutedPlace,
+  ServiceForwarding,
+  ClusterStateView,
+  TableOptions,
+} from './forwarding-table.ts';
 
 /** Claim of one Service port, or of the API server, to an address and port. */
 interface Claim {
@@ -151,7 +157,7 @@ function isArray(claims: Claim | readonly Claim[]): claims is readonly Claim[] {
 }
 
 /** Places (`ADDRESS PORT TCP`) of API servers in one IP family. */
-export interface ApiServerPlaces {
+interface ApiServerPlaces {
   /** Destinations of connections of this process: no frontend of another Service may capture them. */
   readonly reached: ReadonlySet<string>;
   /** Endpoints of `default/kubernetes`: a Service with no others leads to API servers. */

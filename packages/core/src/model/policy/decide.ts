@@ -1,7 +1,6 @@
-import { wrongArgument } from '../../base/argument.ts';
-import { assertNever } from '../../base/result.ts';
-import type { TableOptions } from '../forwarding/build-table-types.ts';
+import { wrongArgument, assertNever } from '../../base/argument.ts';
 import type {
+  TableOptions,
   Decision,
   Endpoint,
   Frontend,
@@ -12,7 +11,7 @@ import type {
 import { type IpAddress, type IpFamily, compareIps, ipFamilyOf, requireIpFamily } from '../ip/address.ts';
 import { type Cidr, cidrContains, cidrFamilyOf, hostCidr, isEverything } from '../ip/cidr.ts';
 import type { NodeName } from '../records/keys.ts';
-import type { ServicePortRecord, ServiceRecord, TrafficPolicy } from '../records/service.ts';
+import type { ServicePortRecord, ServiceRecord, TrafficPolicy } from '../records/records.ts';
 
 /** Input of the decisions for one Service port. */
 export interface PolicyInput {
@@ -137,7 +136,7 @@ export function topologyMode(endpoints: readonly Endpoint[], here: NodePlace): T
 }
 
 /** Whether a ready endpoint may be used under a topology mode. */
-export function matchesTopology(endpoint: Endpoint, mode: TopologyMode, here: NodePlace): boolean {
+function matchesTopology(endpoint: Endpoint, mode: TopologyMode, here: NodePlace): boolean {
   if (mode === 'sameNode') return endpoint.nodeHints.includes(here.name);
   return mode === 'none' || endpoint.zoneHints.includes(here.zone);
 }
@@ -175,7 +174,7 @@ export function capturedLoadBalancerIps(service: ServiceRecord, ipFamily: IpFami
 }
 
 /** Input of the choice of frontends besides the Service. */
-export interface FrontendChoice {
+interface FrontendChoice {
   /** Its family is that of all frontends. */
   readonly clusterIp: IpAddress;
   readonly externalIps: TableOptions['externalIps'];
@@ -261,10 +260,10 @@ function ofFamily(addresses: readonly IpAddress[], ipFamily: IpFamily): readonly
 }
 
 /** Reason why the proxy does not forward a Service in one IP family. */
-export type NotProxiedReason = 'externalName' | 'headless' | 'otherProxy' | 'noClusterIp';
+type NotProxiedReason = 'externalName' | 'headless' | 'otherProxy' | 'noClusterIp';
 
 /** Whether this node forwards a Service in one family, and by which cluster IP. */
-export type ProxiedService =
+type ProxiedService =
   | { readonly status: 'proxied'; readonly clusterIp: IpAddress }
   | { readonly status: 'skipped'; readonly reason: NotProxiedReason };
 

@@ -1,7 +1,4 @@
-import type { EndpointSliceRecord } from '../records/endpoint-slice.ts';
-import type { NodeRecord } from '../records/node.ts';
-import type { ServiceRecord } from '../records/service.ts';
-import type { ServiceCidrRecord } from '../records/service-cidr.ts';
+import type { EndpointSliceRecord, NodeRecord, ServiceRecord, ServiceCidrRecord } from '../records/records.ts';
 
 /** The record type of each watched resource, by API kind. */
 export interface Records {
@@ -28,3 +25,12 @@ export type ClusterEvent = {
     | { readonly kind: 'upsert'; readonly resource: K; readonly item: Records[K] }
     | { readonly kind: 'delete'; readonly resource: K; readonly name: string };
 }[ResourceKind];
+
+/** Source of cluster state: an API server, a folder of manifests, a test. */
+export interface ClusterStateSource {
+  /**
+   * Batches of events that belong together, in order. Ends when `signal` aborts; throws only if the
+   * source can never recover (a wrong kubeconfig), never for an outage.
+   */
+  batches(signal: AbortSignal): AsyncIterable<readonly ClusterEvent[]>;
+}

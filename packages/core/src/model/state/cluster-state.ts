@@ -1,14 +1,10 @@
-import type { ClusterStateView } from '../forwarding/build-table-types.ts';
-import { wrongArgument } from '../../base/argument.ts';
-import { isEqual } from '../../base/equal.ts';
+import type { ClusterStateView } from '../forwarding/forwarding-table.ts';
+import { wrongArgument, assertNever } from '../../base/argument.ts';
+import { isEqual } from '../../base/values.ts';
 import type { UsageError } from '../../base/errors.ts';
 import type { Cidr } from '../ip/cidr.ts';
-import type { EndpointSliceRecord } from '../records/endpoint-slice.ts';
+import type { EndpointSliceRecord, NodeRecord, ServiceCidrRecord, ServiceRecord } from '../records/records.ts';
 import { apiServerService, type NodeName, type ServiceKey, type SliceKey } from '../records/keys.ts';
-import type { NodeRecord } from '../records/node.ts';
-import type { ServiceCidrRecord } from '../records/service-cidr.ts';
-import type { ServiceRecord } from '../records/service.ts';
-import { assertNever } from '../../base/result.ts';
 import { type ClusterEvent, type ResourceKind, resourceKinds } from './cluster-event.ts';
 
 /** Marks that `apply` collects from a batch. */

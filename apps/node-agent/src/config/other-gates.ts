@@ -1,0 +1,115 @@
+/**
+ * Names of the feature gates of Kubernetes 1.36 that are about other components. kube-proxy is built with all of them, so
+ * a cluster-wide `featureGates` list is no error to it.
+ */
+export const gatesOfOthers: ReadonlySet<string> = new Set(
+  `
+    APIResponseCompression APIServerIdentity APIServerTracing APIServingWithRoutine
+    AggregatedDiscoveryRemoveBetaType AllowDNSOnlyNodeCSR AllowInsecureKubeletCertificateSigningRequests
+    AllowOverwriteTerminationGracePeriodSeconds AllowParsingUserUIDFromCertAuth AllowUnsafeMalformedObjectDeletion
+    AnonymousAuthConfigurableEndpoints AnyVolumeDataSource AtomicFIFO AuthorizeNodeWithSelectors
+    AuthorizePodWebsocketUpgradeCreatePermission AuthorizeWithSelectors BtreeWatchCache CBORServingAndStorage
+    CPUManagerPolicyAlphaOptions CPUManagerPolicyBetaOptions CPUManagerPolicyOptions CRDObservedGenerationTracking
+    CRDValidationRatcheting CRIListStreaming CSIServiceAccountTokenSecrets CSIVolumeHealth
+    ChangeContainerStatusOnKubeletRestart ClearingNominatedNodeNameAfterBinding ClientsAllowCARotation
+    ClientsAllowCBOR ClientsPreferCBOR CloudControllerManagerWatchBasedRoutesReconciliation
+    CloudControllerManagerWebhook ClusterTrustBundle ClusterTrustBundleProjection ConcurrentWatchObjectDecode
+    ConsistentListFromCache ConstrainedImpersonation ContainerCheckpoint ContainerRestartRules ContainerStopSignals
+    CoordinatedLeaderElection CrossNamespaceVolumeDataSource CustomCPUCFSQuotaPeriod CustomResourceFieldSelectors
+    DRAAdminAccess DRAConsumableCapacity DRADeviceBindingConditions DRADeviceTaintRules DRADeviceTaints
+    DRAExtendedResource DRAListTypeAttributes DRANodeAllocatableResources DRAPartitionableDevices
+    DRAPrioritizedList DRAResourceClaimDeviceStatus DRAResourceClaimGranularStatusAuthorization
+    DRAResourcePoolStatus DRASchedulerFilterTimeout DRAWorkloadResourceClaims DeclarativeValidation
+    DeclarativeValidationBeta DeclarativeValidationTakeover DeploymentReplicaSetTerminatingReplicas
+    DetectCacheInconsistency DisableAllocatorDualWrite DisableCPUQuotaWithExclusiveCPUs DisableNodeKubeProxyVersion
+    DynamicResourceAllocation EnvFiles EventedPLEG ExecProbeTimeout ExtendWebSocketsToKubelet
+    ExternalServiceAccountTokenSigner GangScheduling GenericWorkload GitRepoVolumeDriver GracefulNodeShutdown
+    GracefulNodeShutdownBasedOnPodPriority HPAConfigurableTolerance HPAScaleToZero HostnameOverride
+    ImageMaximumGCAge ImageVolume ImageVolumeWithDigest InOrderInformers InOrderInformersBatchProcess
+    InPlacePodLevelResourcesVerticalScaling InPlacePodVerticalScaling InPlacePodVerticalScalingExclusiveCPUs
+    InPlacePodVerticalScalingExclusiveMemory InPlacePodVerticalScalingInitContainers InformerResourceVersion
+    JobBackoffLimitPerIndex JobManagedBy JobPodReplacementPolicy JobSuccessPolicy KMSv1 KubeletCgroupDriverFromCRI
+    KubeletCrashLoopBackOffMax KubeletEnsureSecretPulledImages KubeletFineGrainedAuthz KubeletInUserNamespace
+    KubeletPSI KubeletPodResourcesDynamicResources KubeletPodResourcesGet KubeletPodResourcesListUseActivePods
+    KubeletRegistrationGetOnExistsOnly KubeletSeparateDiskGC KubeletServiceAccountTokenForCredentialProviders
+    KubeletTracing ListFromCacheSnapshot LocalStorageCapacityIsolationFSQuotaMonitoring LogarithmicScaleDown
+    ManifestBasedAdmissionControlConfig MatchLabelKeysInPodAffinity MatchLabelKeysInPodTopologySpread
+    MatchLabelKeysInPodTopologySpreadSelectorMerge MaxUnavailableStatefulSet MemoryQoS
+    MutableCSINodeAllocatableCount MutablePVNodeAffinity MutablePodResourcesForSuspendedJobs
+    MutableSchedulingDirectivesForSuspendedJobs MutatingAdmissionPolicy NodeDeclaredFeatures
+    NodeInclusionPolicyInPodTopologySpread NodeLogQuery NodeSwap NominatedNodeNameForExpectation OpenAPIEnums
+    OpportunisticBatching OrderedNamespaceDeletion PLEGOnDemandRelist PersistentVolumeClaimUnusedSinceTime
+    PodAndContainerStatsFromCRI PodCertificateRequest PodDeletionCost PodLevelResourceManagers PodLevelResources
+    PodLifecycleSleepAction PodLifecycleSleepActionAllowZero PodLogsQuerySplitStreams PodObservedGenerationTracking
+    PodReadyToStartContainersCondition PodSchedulingReadiness PodTopologyLabelsAdmission PodsAPI
+    PortForwardWebsockets PreventStaticPodAPIReferences ProcMountType QOSReserved RecoverVolumeExpansionFailure
+    RecursiveReadOnlyMounts ReduceDefaultCrashLoopBackOffDecay RelaxedDNSSearchValidation
+    RelaxedEnvironmentVariableValidation RelaxedServiceNameValidation ReloadKubeletClientCAFile
+    ReloadKubeletServerCertificateFile RemoteRequestHeaderUID ResilientWatchCacheInitialization
+    ResourceHealthStatus ResourceHealthStatusMessage RestartAllContainersOnContainerExits RetryGenerateName
+    RotateKubeletServerCertificate RuntimeClassInImageCriApi SELinuxChangePolicy SELinuxMount
+    SELinuxMountReadWriteOncePod SchedulerAsyncAPICalls SchedulerAsyncPreemption SchedulerPopFromBackoffQ
+    SchedulerQueueingHints SeparateCacheWatchRPC SeparateTaintEvictionController
+    ServiceAccountNodeAudienceRestriction ServiceAccountTokenJTI ServiceAccountTokenNodeBinding
+    ServiceAccountTokenNodeBindingValidation ServiceAccountTokenPodNodeInfo ServiceCIDRStatusFieldWiping
+    ShardedListAndWatch SidecarContainers SizeBasedListCostEstimate StaleControllerConsistencyDaemonSet
+    StaleControllerConsistencyJob StaleControllerConsistencyReplicaSet StaleControllerConsistencyStatefulSet
+    StatefulSetSemanticRevisionComparison StorageCapacityScoring StorageNamespaceIndex StorageVersionAPI
+    StorageVersionHash StorageVersionMigrator StreamingCollectionEncodingToJSON
+    StreamingCollectionEncodingToProtobuf StrictIPCIDRValidation StructuredAuthenticationConfiguration
+    StructuredAuthenticationConfigurationEgressSelector StructuredAuthenticationConfigurationJWKSMetrics
+    SupplementalGroupsPolicy SystemdWatchdog TaintTolerationComparisonOperators
+    TokenRequestServiceAccountUIDValidation TopologyAwareWorkloadScheduling TopologyManagerPolicyAlphaOptions
+    TopologyManagerPolicyBetaOptions TopologyManagerPolicyOptions TranslateStreamCloseWebsocketRequests
+    UnauthenticatedHTTP2DOSMitigation UnknownVersionInteroperabilityProxy UnlockWhileProcessingFIFO
+    UserNamespacesHostNetworkSupport UserNamespacesSupport VolumeAttributesClass VolumeLimitScaling
+    WatchCacheInitializationPostStartHook WatchList WatchListClient WindowsCPUAndMemoryAffinity
+    WindowsGracefulNodeShutdown WindowsHostNetwork WorkloadAwarePreemption WorkloadWithJob
+  `
+    .trim()
+    .split(/\s+/),
+);
+
+/**
+ * Feature gates of other components that Kubernetes 1.26 to 1.35 had and 1.36 lacks, and those that 1.37 added. The
+ * sources are those of `gateTable`.
+ */
+export const otherReleaseGates: readonly string[] = `
+    APIListChunking APIPriorityAndFairness APISelfSubjectReview APIServerWebhookAuthenticationToken
+    AdmissionWebhookMatchConditions AdvancedAuditing AggregatedDiscoveryEndpoint AllowServiceLBStatusOnNonLB
+    AppArmor AppArmorFields AtomicWriteVolumeUserFields CPUManager CSIInlineVolume CSIMigration CSIMigrationAWS
+    CSIMigrationAzureDisk CSIMigrationAzureFile CSIMigrationGCE CSIMigrationPortworx CSIMigrationRBD
+    CSIMigrationvSphere CSINodeExpandSecret CSIStorageCapacity CloudDualStackNodeIPs CompositePodGroup
+    ConsistentHTTPGetHandlers ControllerManagerLeaderMigration ControllerManagerReleaseLeaderElectionLockOnExit
+    CronJobTimeZone CronJobsScheduledAnnotation CustomResourceValidationExpressions DRAControlPlaneController
+    DRADerivedAttributes DRADeviceCompatibilityGroups DRAOptionalNodeOperations DRAPartitionableDevicesType
+    DaemonSetUpdateSurge DefaultHostNetworkHostPortsInPodTemplates DefaultPodSysctls DelegateFSGroupToCSIDriver
+    DevicePluginCDIDevices DevicePlugins DisableAcceleratorUsageMetrics DisableCloudProviders
+    DisableKubeletCloudCredentialProviders DownwardAPIHugePages DryRun EfficientWatchResumption ElasticIndexedJob
+    EmptyDirVolumeMode EphemeralContainers EtcdRangeStream ExcludeAdmissionWebhookVirtualResources ExpandCSIVolumes
+    ExpandInUsePersistentVolumes ExpandPersistentVolumes ExpandedDNSConfig ExperimentalHostUserNamespaceDefaulting
+    GRPCContainerProbe GRPCContainerProbeTLS H2CContainerProbe HPAContainerMetrics HonorPVReclaimPolicy
+    HugepageAwareEviction IdentifyPodOS InPlacePodVerticalScalingAllocatedStatus
+    InPlacePodVerticalScalingMemoryBackedVolumes InPlacePodVerticalScalingSchedulerPreemption
+    InTreePluginAWSUnregister InTreePluginAzureDiskUnregister InTreePluginAzureFileUnregister
+    InTreePluginGCEUnregister InTreePluginOpenStackUnregister InTreePluginPortworxUnregister
+    InTreePluginRBDUnregister InTreePluginvSphereUnregister JobMutableNodeSchedulingDirectives JobPodFailurePolicy
+    JobReadyPods JobTrackingWithFinalizers KMSv2 KMSv2KDF KubeletCredentialProviders KubeletPodResources
+    KubeletPodResourcesGetAllocatable LegacyServiceAccountTokenCleanUp LegacyServiceAccountTokenNoAutoGeneration
+    LegacyServiceAccountTokenTracking LegacySidecarContainers LocalStorageCapacityIsolation MemoryManager
+    MinDomainsInPodTopologySpread MultiCIDRRangeAllocator NetworkPolicyEndPort NetworkPolicyStatus
+    NewVolumeManagerReconstruction NodeLifecycleConditions NodeOutOfServiceVolumeDetach OpenAPIV3
+    PDBUnhealthyPodEvictionPolicy PersistentVolumeLastPhaseTransitionTime PodDisruptionConditions
+    PodGroupPreemptionPolicy PodHasNetworkCondition PodHostIPs PodIndexLabel PodSecurity
+    PreferAlignCpusByUncoreCache ProbeHostPodSecurityStandards ProbeTerminationGracePeriod ReadWriteOncePod
+    RemainingItemCount RemoveSelfLink RetroactiveDefaultStorageClass SeccompDefault SecurityContextDeny
+    ServerSideApply ServerSideFieldValidation ServiceIPStaticSubrange ServiceNodePortStaticSubrange
+    SizeMemoryBackedVolumes SkipReadOnlyValidationGCE StableLoadBalancerNodeSet StatefulSetAutoDeletePVC
+    StatefulSetMinReadySeconds StatefulSetRecreateStrategy StatefulSetStartOrdinal StrictCostEnforcementForVAP
+    StrictCostEnforcementForWebhooks StructuredAuthorizationConfiguration TopologyManager
+    UserNamespacesPodSecurityStandards UserNamespacesStatelessPodsSupport ValidatingAdmissionPolicy
+    VolumeBindMountOptions VolumeCapacityPriority WatchBookmark WatchFromStorageWithoutResourceVersion
+    WatchListCompression WindowsHostProcessContainers ZeroLimitedNominalConcurrencyShares
+  `
+  .trim()
+  .split(/\s+/);
