@@ -1,4 +1,5 @@
-import { wrongArgument, requireSignal, requireList } from './argument.ts';
+import { requireList, requireSignal, wrongArgument } from './argument.ts';
+import { type Clock, type Millis, millis } from './time.ts';
 
 /**
  * Settles as `work` does, or rejects with `signal.reason` if that comes first; `work` then continues and its result is ignored.
@@ -6,7 +7,7 @@ import { wrongArgument, requireSignal, requireList } from './argument.ts';
  */
 export async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   if (typeof work?.catch !== 'function') throw wrongArgument('abortable: work', 'a promise', work);
-  if (!(signal instanceof AbortSignal)) throw wrongArgument('abortable: signal', 'an AbortSignal', signal);
+  requireSignal('abortable: signal', signal);
   work.catch(() => undefined);
   signal.throwIfAborted();
   const aborted = Promise.withResolvers<never>();
@@ -51,4 +52,49 @@ export async function runTogether(
   };
   await Promise.all(tasks.map(run));
   if (failure !== undefined && !signal.aborted) throw failure.error;
+}
+
+/** Sleeps, until aborted at the latest; an abort is no error. */
+export async function sleepUnlessAborted(
+  clock: Pick<Clock, 'sleep'>,
+  duration: Millis,
+  signal: AbortSignal,
+): Promise<void> {
+  await clock.sleep(duration, signal).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+  });
+}
+
+/** Waits for `event`, for `limit` at most (`Infinity`: no limit), and leaves no timer behind. Resolves when aborted, too. */
+export async function waitFor(
+  event: Promise<unknown>,
+  { clock, limit }: { readonly clock: Pick<Clock, 'sleep'>; readonly limit: number },
+  signal: AbortSignal,
+): Promise<void> {
+  const enough = new AbortController();
+  const stop = AbortSignal.any([signal, enough.signal]);
+  const timer = limit === Infinity ? aborted(stop) : clock.sleep(millis(limit), stop).catch(() => undefined);
+  await Promise.race([event, timer]);
+  enough.abort();
+  await timer;
+}
+
+/** Calls `use` with a signal that aborts after `limit` as well, with `late()` as the reason. */
+export async function within<T>(
+  { clock, limit, late }: { readonly clock: Pick<Clock, 'sleep'>; readonly limit: Millis; readonly late: () => Error },
+  use: (signal: AbortSignal) => Promise<T>,
+  signal: AbortSignal,
+): Promise<T> {
+  const over = new AbortController();
+  const enough = new AbortController();
+  const timer = clock.sleep(limit, AbortSignal.any([signal, enough.signal])).then(
+    () => over.abort(late()),
+    () => undefined,
+  );
+  try {
+    return await use(AbortSignal.any([signal, over.signal]));
+  } finally {
+    enough.abort();
+    await timer;
+  }
 }

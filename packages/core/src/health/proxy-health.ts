@@ -1,11 +1,4 @@
-import {
-  type ArgumentCheck,
-  oneOf,
-  requireFields,
-  requireNumber,
-  withMethods,
-  wrongArgument,
-} from '../base/argument.ts';
+import * as check from '../base/argument.ts';
 import type { IpFamily } from '../model/ip/address.ts';
 import type { Millis } from '../base/time.ts';
 import { type HttpAnswer, jsonAnswer } from './http-answer.ts';
@@ -53,8 +46,8 @@ export interface ProxyHealth {
 
 /** Decides the health from the progress of the families. Throws `UsageError` for input of other types. */
 export function proxyHealth(input: ProxyHealthInput): ProxyHealth {
-  const checks = { families: requireMap, timeout: requireNumber, isNodeEligible: requireBoolean };
-  requireFields('proxyHealth: input', input, checks);
+  const checks = { families: requireMap, timeout: check.requireNumber, isNodeEligible: requireBoolean };
+  check.requireFields('proxyHealth: input', input, checks);
   const families = new Map(
     [...input.families].map(([family, { pendingFor, lastApplied }]) => [
       family,
@@ -86,14 +79,14 @@ export function livezAnswer(health: ProxyHealth, now: Millis): HttpAnswer {
   return answer(health.isLive, health, now, { healthy: health.isLive });
 }
 
-const requireBoolean: ArgumentCheck = oneOf(true, false);
-const requireMap: ArgumentCheck = withMethods('get', 'values');
+const requireBoolean: check.ArgumentCheck = check.oneOf(true, false);
+const requireMap: check.ArgumentCheck = check.withMethods('get', 'values');
 
 function requireHealth(name: string, health: unknown, now: unknown): void {
   const booleans = { isLive: requireBoolean, isProgrammed: requireBoolean, isReady: requireBoolean };
   const checks = { ...booleans, isNodeEligible: requireBoolean, families: requireMap };
-  requireFields(`${name}: health`, health, checks);
-  if (!Number.isFinite(now)) throw wrongArgument(`${name}: now`, 'a time in milliseconds', now);
+  check.requireFields(`${name}: health`, health, checks);
+  if (!Number.isFinite(now)) throw check.wrongArgument(`${name}: now`, 'a time in milliseconds', now);
 }
 
 /** `verdict.healthy` is about the proxy alone, as in kube-proxy: on a node that is being removed it is true in a 503 answer. */

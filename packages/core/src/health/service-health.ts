@@ -1,12 +1,4 @@
-import {
-  requireClock,
-  requireFields,
-  requireFunction,
-  requireLogger,
-  requireMetrics,
-  requireText,
-  withMethods,
-} from '../base/argument.ts';
+import * as check from '../base/argument.ts';
 import { InvariantError, messageOf } from '../base/errors.ts';
 import { type EventRecorder, serviceSubject, type Logger } from '../base/log.ts';
 import type { HealthCheck } from '../model/forwarding/forwarding-table.ts';
@@ -69,16 +61,16 @@ export class ServiceHealth implements AsyncDisposable {
 
   /** Throws `UsageError` for options of other types. */
   constructor(options: ServiceHealthOptions) {
-    requireFields('ServiceHealth: options', options, {
+    check.requireFields('ServiceHealth: options', options, {
       ipFamily: requireIpFamily,
-      nodeName: requireText,
-      listener: withMethods('listen'),
-      addresses: requireFunction,
-      isProxyLive: requireFunction,
-      clock: requireClock,
-      logger: requireLogger,
-      metrics: requireMetrics,
-      events: withMethods('record'),
+      nodeName: check.requireText,
+      listener: check.withMethods('listen'),
+      addresses: check.requireFunction,
+      isProxyLive: check.requireFunction,
+      clock: check.requireClock,
+      logger: check.requireLogger,
+      metrics: check.requireMetrics,
+      events: check.withMethods('record'),
     });
     this.#options = options;
   }

@@ -1,16 +1,4 @@
-import {
-  optional,
-  requireText,
-  type ArgumentCheck,
-  objectArgument,
-  requireClock,
-  requireFields,
-  requireFunction,
-  requireMetrics,
-  requireNumber,
-  withMethods,
-  wrongArgument,
-} from '../base/argument.ts';
+import * as check from '../base/argument.ts';
 import type { ApiServerAddress } from '../model/forwarding/forwarding-table.ts';
 import { tryParseIp } from '../model/ip/address.ts';
 import { parsePort, type Port } from '../model/ip/port.ts';
@@ -18,30 +6,31 @@ import { portOf } from './api-request.ts';
 
 /** Throws `UsageError` unless `value` is the URL of an API server. */
 function requireUrl(name: string, value: unknown): void {
-  if (!(value instanceof URL)) throw wrongArgument(name, 'a URL', value);
-  if (!['http:', 'https:'].includes(value.protocol)) throw wrongArgument(name, 'an http or https URL', value.href);
+  if (!(value instanceof URL)) throw check.wrongArgument(name, 'a URL', value);
+  if (!['http:', 'https:'].includes(value.protocol))
+    throw check.wrongArgument(name, 'an http or https URL', value.href);
 }
 
 /** Throws `UsageError` unless `value` looks like an `ApiServerConnection`. */
 export function requireConnection(name: string, value: unknown): void {
-  const credentials = withMethods('authorization', 'forget');
-  requireFields(name, value, { url: requireUrl, tls: objectArgument, credentials });
+  const credentials = check.withMethods('authorization', 'forget');
+  check.requireFields(name, value, { url: requireUrl, tls: check.objectArgument, credentials });
 }
 
 /** Throws `UsageError` unless the options of a client have their types. */
 export function requireClientOptions(name: string, value: unknown): void {
-  requireFields(name, value, {
-    clock: requireClock,
-    userAgent: requireText,
-    metrics: optional(requireMetrics),
-    connectLimit: optional(requireNumber),
-    onAddress: optional(requireFunction),
+  check.requireFields(name, value, {
+    clock: check.requireClock,
+    userAgent: check.requireText,
+    metrics: check.optional(check.requireMetrics),
+    connectLimit: check.optional(check.requireNumber),
+    onAddress: check.optional(check.requireFunction),
     agent: requireAgent,
   });
 }
 
 /** Check for a pool of connections, or undefined. */
-export const requireAgent: ArgumentCheck = optional(withMethods('destroy'));
+export const requireAgent: check.ArgumentCheck = check.optional(check.withMethods('destroy'));
 
 /** Source of the `Authorization` header. Every request calls it, so it must be cheap. */
 export interface Credentials {
@@ -51,7 +40,7 @@ export interface Credentials {
   forget(): void;
 }
 
-/** TLS settings: trust in the server and an optional client certificate. */
+/** TLS settings: trust in the server and an check.optional client certificate. */
 export interface TlsSettings {
   /** PEM. Undefined means the system's own certificate authorities. */
   readonly ca: string | undefined;
@@ -90,7 +79,7 @@ export function anonymousConnection(url: URL): ApiServerConnection {
 
 /** Returns credentials that never change; undefined sends no header. Throws `UsageError` for anything but a text. */
 export function fixedCredentials(authorization: string | undefined): Credentials {
-  optional(requireText)('fixedCredentials: authorization', authorization);
+  check.optional(check.requireText)('fixedCredentials: authorization', authorization);
   return { authorization: () => Promise.resolve(authorization), forget: () => undefined };
 }
 

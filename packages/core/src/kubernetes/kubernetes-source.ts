@@ -1,15 +1,4 @@
-import {
-  objectArgument,
-  oneOf,
-  optional,
-  requireClock,
-  requireFields,
-  requireFunction,
-  requireLogger,
-  requireMetrics,
-  requireText,
-  withMethods,
-} from '../base/argument.ts';
+import * as check from '../base/argument.ts';
 import type { Logger } from '../base/log.ts';
 import { type Clock, type Millis, type Random, millis } from '../base/time.ts';
 import { type ApiClient, type RawObject, newApiClient } from './api-client.ts';
@@ -64,18 +53,18 @@ export class KubernetesSource implements ClusterStateSource {
 
   /** Throws `UsageError` for options of other types. */
   constructor(options: KubernetesSourceOptions) {
-    requireFields('KubernetesSource: options', options, {
+    check.requireFields('KubernetesSource: options', options, {
       connection: requireConnection,
       nodes: requireNodeScope,
-      clock: requireClock,
-      random: requireFunction,
-      log: requireLogger,
-      userAgent: optional(requireText),
-      metrics: optional(requireMetrics),
-      sourceMetrics: optional(withMethods('heard', 'listed', 'ended')),
-      addresses: optional(withMethods('note')),
-      timings: optional(objectArgument),
-      merge: optional(objectArgument),
+      clock: check.requireClock,
+      random: check.requireFunction,
+      log: check.requireLogger,
+      userAgent: check.optional(check.requireText),
+      metrics: check.optional(check.requireMetrics),
+      sourceMetrics: check.optional(check.withMethods('heard', 'listed', 'ended')),
+      addresses: check.optional(check.withMethods('note')),
+      timings: check.optional(check.objectArgument),
+      merge: check.optional(check.objectArgument),
     });
     this.#options = options;
   }
@@ -145,9 +134,9 @@ export class KubernetesSource implements ClusterStateSource {
 }
 
 function requireNodeScope(name: string, value: unknown): void {
-  const { kind, name: node } = objectArgument(name, value);
-  oneOf('one', 'all')(`${name}.kind`, kind);
-  if (kind === 'one') requireText(`${name}.name`, node);
+  const { kind, name: node } = check.objectArgument(name, value);
+  check.oneOf('one', 'all')(`${name}.kind`, kind);
+  if (kind === 'one') check.requireText(`${name}.name`, node);
 }
 
 interface ReflectorParts {

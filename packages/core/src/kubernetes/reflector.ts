@@ -1,16 +1,4 @@
-import {
-  type ArgumentCheck,
-  objectArgument,
-  optional,
-  requireClock,
-  requireFields,
-  requireFunction,
-  requireLogger,
-  requireNumber,
-  requireText,
-  withFields,
-  withMethods,
-} from '../base/argument.ts';
+import * as check from '../base/argument.ts';
 import type { Logger } from '../base/log.ts';
 import type { ClusterEvent, Records, ResourceKind } from '../model/state/cluster-event.ts';
 import { type Clock, type Millis, millis, type Random } from '../base/time.ts';
@@ -83,7 +71,7 @@ export class Reflector<K extends ResourceKind> {
 
   /** Throws `UsageError` for options of other types. */
   constructor(options: ReflectorOptions<K>) {
-    requireFields('Reflector: options', options, optionChecks);
+    check.requireFields('Reflector: options', options, optionChecks);
     this.#options = options;
     const { backOff, absentRecheck } = options.timings;
     this.#backOff = newBackOff(backOff, options.random);
@@ -325,17 +313,21 @@ export class Reflector<K extends ResourceKind> {
   }
 }
 
-const optionChecks: Readonly<Record<string, ArgumentCheck>> = {
-  query: withFields({ kind: requireText, path: requireText, selectors: objectArgument }),
-  client: withMethods('open', 'get'),
-  project: requireFunction,
-  deliver: requireFunction,
-  clock: requireClock,
-  random: requireFunction,
-  log: requireLogger,
-  timings: withFields({ backOff: objectArgument, watchTimeout: objectArgument, absentRecheck: requireNumber }),
-  sourceMetrics: optional(withMethods('heard', 'listed', 'ended')),
-  waits: optional(withMethods('sleep', 'end')),
+const optionChecks: Readonly<Record<string, check.ArgumentCheck>> = {
+  query: check.withFields({ kind: check.requireText, path: check.requireText, selectors: check.objectArgument }),
+  client: check.withMethods('open', 'get'),
+  project: check.requireFunction,
+  deliver: check.requireFunction,
+  clock: check.requireClock,
+  random: check.requireFunction,
+  log: check.requireLogger,
+  timings: check.withFields({
+    backOff: check.objectArgument,
+    watchTimeout: check.objectArgument,
+    absentRecheck: check.requireNumber,
+  }),
+  sourceMetrics: check.optional(check.withMethods('heard', 'listed', 'ended')),
+  waits: check.optional(check.withMethods('sleep', 'end')),
 };
 
 /** Whether the server did not answer, or a proxy in front of it answered that it is unavailable. */

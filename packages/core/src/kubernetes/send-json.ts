@@ -1,14 +1,5 @@
 import type * as http from 'node:http';
-import {
-  oneOf,
-  optional,
-  requireClock,
-  requireFields,
-  requireMetrics,
-  requireNumber,
-  requireSignal,
-  requireText,
-} from '../base/argument.ts';
+import * as check from '../base/argument.ts';
 import { type Clock, type Millis, seconds } from '../base/time.ts';
 import { brokenOff, parseRetryAfter } from './api-failure.ts';
 import { type HttpRequest, sendRequest, targetOf, measureRequest } from './api-request.ts';
@@ -92,20 +83,20 @@ export async function sendJson(options: SendOptions, request: JsonRequest, signa
 }
 
 function checkArguments(options: unknown, request: unknown, signal: unknown): void {
-  requireFields('sendJson: options', options, {
+  check.requireFields('sendJson: options', options, {
     connection: requireConnection,
-    clock: requireClock,
-    userAgent: requireText,
-    metrics: optional(requireMetrics),
+    clock: check.requireClock,
+    userAgent: check.requireText,
+    metrics: check.optional(check.requireMetrics),
     agent: requireAgent,
-    answerLimit: optional(requireNumber),
-    maxBytes: optional(requireNumber),
+    answerLimit: check.optional(check.requireNumber),
+    maxBytes: check.optional(check.requireNumber),
   });
-  requireFields('sendJson: request', request, {
-    method: oneOf('GET', 'POST', 'PUT', 'PATCH', 'DELETE'),
-    path: requireText,
+  check.requireFields('sendJson: request', request, {
+    method: check.oneOf('GET', 'POST', 'PUT', 'PATCH', 'DELETE'),
+    path: check.requireText,
   });
-  requireSignal('sendJson: signal', signal);
+  check.requireSignal('sendJson: signal', signal);
 }
 
 function httpRequest({ connection, userAgent, agent }: SendOptions, request: JsonRequest): HttpRequest {

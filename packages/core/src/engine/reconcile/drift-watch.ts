@@ -1,20 +1,13 @@
+import { sleepUnlessAborted } from '../../base/abortable.ts';
 import { HostError } from '../../base/errors.ts';
-import type { Logger } from '../../base/log.ts';
-import type { Metrics } from '../../metrics/metrics.ts';
-import { type Clock, type Millis, millis, seconds } from '../../base/time.ts';
-import type { DataplaneBackend, Drift } from '../dataplane-backend.ts';
-import type { ReconcileEvents } from './family-log.ts';
+import { type Millis, millis, seconds } from '../../base/time.ts';
+import type { Drift } from '../dataplane-backend.ts';
+import { type FamilyHost, warnOnNode } from './family-log.ts';
 
-/** Options of a drift watch. */
-interface DriftWatchOptions {
-  readonly backend: DataplaneBackend;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly metrics: Metrics;
-  readonly events: ReconcileEvents;
-  /** Requests an immediate apply that reads back the reported objects. */
+/** Requests of immediate applies. */
+interface Applies {
+  /** Reads back only the reported objects. */
   readonly requestRepair: () => void;
-  /** Requests an immediate apply that reads the whole kernel state back. */
   readonly requestFullResync: () => void;
 }
 
@@ -37,7 +30,8 @@ const rewatchDelay: Millis = seconds(60);
  * fight, which is logged as one warning and then at debug level until it is over.
  */
 export class DriftWatch {
-  readonly #options: DriftWatchOptions;
+  readonly #host: FamilyHost;
+  readonly #applies: Applies;
   #lastReport = -Infinity;
   #lastAnswer = -Infinity;
   #isFight = false;
@@ -46,13 +40,14 @@ export class DriftWatch {
   #reported: ReportedDrift | undefined;
   #healing: ReportedDrift | undefined;
 
-  constructor(options: DriftWatchOptions) {
-    this.#options = options;
+  constructor(host: FamilyHost, applies: Applies) {
+    this.#host = host;
+    this.#applies = applies;
   }
 
   /** Watches until aborted; logs and resolves at once for a backend that cannot watch. */
   async run(signal: AbortSignal): Promise<void> {
-    const { backend, clock, logger } = this.#options;
+    const { backend, clock, logger } = this.#host;
     const { ipFamily } = backend;
     const { drift: watch } = backend.observers;
     if (watch === undefined) {
@@ -67,14 +62,13 @@ export class DriftWatch {
       } catch (error) {
         if (signal.aborted) break;
         if (!(error instanceof HostError)) throw error;
-        const retryMs = rewatchDelay;
         logger.warn('foreign changes are not noticed until the watch works again; the regular resync finds them', {
           ipFamily,
           error,
-          retryMs,
+          retryMs: rewatchDelay,
         });
-        await clock.sleep(rewatchDelay, signal).catch(ignoreAbort(signal));
-        if (!signal.aborted) this.#options.requestFullResync(); // changes in between were not reported
+        await sleepUnlessAborted(clock, rewatchDelay, signal);
+        if (!signal.aborted) this.#applies.requestFullResync(); // changes in between were not reported
       }
     }
     await this.#postponed;
@@ -89,19 +83,25 @@ export class DriftWatch {
   /** Notes the success of the last apply; `unremoved`: the reason why a foreign object remains. */
   noteApplied(unremoved?: Error): void {
     if (this.#healing === undefined) return;
-    const { backend, clock, logger, events } = this.#options;
+    const { backend, clock, logger } = this.#host;
     const { drift, at } = this.#healing;
     if (unremoved !== undefined) return this.#noteUnremoved(unremoved);
     const durationMs = Math.round((clock.monotonic() - at) * 1000) / 1000;
     this.#healing = undefined;
     const log = this.#isFight ? logger.debug : logger.info;
     log.call(logger, 'drift healed', { ipFamily: backend.ipFamily, durationMs });
-    events.driftHealed(drift, durationMs);
+    const who = drift.process === undefined ? 'another process' : `${drift.process.name} (pid ${drift.process.pid})`;
+    const what = drift.changes.join(', ') || drift.kind;
+    warnOnNode(this.#host, {
+      reason: 'ForwardingRulesRepaired',
+      action: 'RepairForwardingRules',
+      note: `${who} changed the forwarding rules in the kernel (${what}); they are repaired after ${durationMs} ms`,
+    });
   }
 
   /** Logs a remaining foreign object; the next drift or resync tries to remove it again. */
   #noteUnremoved({ message: reason }: Error): void {
-    const { backend, logger } = this.#options;
+    const { backend, logger } = this.#host;
     this.#healing = undefined;
     const log = this.#isFight ? logger.debug : logger.warn;
     const text = 'drift not healed: a foreign object in the rules could not be removed; the regular resync tries again';
@@ -110,7 +110,7 @@ export class DriftWatch {
 
   #note(drift: Drift, signal: AbortSignal): void {
     const { kind, changes, process } = drift;
-    const { backend, clock, logger, metrics } = this.#options;
+    const { backend, clock, logger, metrics } = this.#host;
     const { ipFamily } = backend;
     const now = clock.monotonic();
     metrics.add('switchyard_drift_total', { ip_family: ipFamily, kind });
@@ -130,19 +130,13 @@ export class DriftWatch {
   }
 
   #answer(): void {
-    this.#lastAnswer = this.#options.clock.monotonic();
-    this.#options.requestRepair();
+    this.#lastAnswer = this.#host.clock.monotonic();
+    this.#applies.requestRepair();
   }
 
   async #answerLater(wait: Millis, signal: AbortSignal): Promise<void> {
-    await this.#options.clock.sleep(wait, signal).catch(ignoreAbort(signal));
+    await sleepUnlessAborted(this.#host.clock, wait, signal);
     this.#postponed = undefined;
     if (!signal.aborted) this.#answer();
   }
-}
-
-function ignoreAbort(signal: AbortSignal): (error: unknown) => void {
-  return (error) => {
-    if (!signal.aborted) throw error;
-  };
 }

@@ -1,12 +1,13 @@
-import type { IpFamily } from '../../model/ip/address.ts';
-import { type Logger, type EventRecorder, nodeSubject, serviceSubject } from '../../base/log.ts';
-import type { Metrics } from '../../metrics/metrics.ts';
-import { type ServicePortKey, type NodeName, servicePortParts } from '../../model/records/keys.ts';
-import type { ResourceKind } from '../../model/state/cluster-event.ts';
+import { type EventRecorder, type Logger, nodeSubject, serviceSubject } from '../../base/log.ts';
 import type { Clock, Millis } from '../../base/time.ts';
+import type { Metrics } from '../../metrics/metrics.ts';
 import type { ServiceForwarding, TableDelta } from '../../model/forwarding/forwarding-table.ts';
-import type { BackendCapabilities, Drift } from '../dataplane-backend.ts';
+import { addressAndPort } from '../../model/ip/port.ts';
+import type { IpFamily } from '../../model/ip/address.ts';
+import { type NodeName, type ServicePortKey, servicePortParts } from '../../model/records/keys.ts';
 import type { NodeRecord } from '../../model/records/records.ts';
+import type { ResourceKind } from '../../model/state/cluster-event.ts';
+import type { BackendCapabilities, DataplaneBackend } from '../dataplane-backend.ts';
 
 /** A failure and its start (wall clock). */
 export interface Failure {
@@ -40,13 +41,35 @@ export interface ReconcilerStatus {
   readonly families: ReadonlyMap<IpFamily, FamilyStatus>;
 }
 
-/** Options of an `ApplyLog`. */
-interface ApplyLogOptions {
-  readonly ipFamily: IpFamily;
+/** What the parts of one family share. The recorder of events merges repetitions. */
+export interface FamilyHost {
+  readonly backend: DataplaneBackend;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  readonly events: ReconcileEvents;
+  readonly nodeName: NodeName;
+  readonly events: EventRecorder;
+}
+
+/** Reason, action and note of a Warning Event. */
+interface Warning {
+  readonly reason: string;
+  readonly action: string;
+  readonly note: string;
+}
+
+/** Records a Warning about a family on the Node. */
+export function warnOnNode({ backend, nodeName, events }: FamilyHost, { note, ...warning }: Warning): void {
+  events.record({
+    type: 'Warning',
+    ...warning,
+    regarding: nodeSubject(nodeName),
+    note: `${backend.ipFamily}: ${note}`,
+  });
+}
+
+function warnOnService({ events }: FamilyHost, service: ServicePortKey, warning: Warning): void {
+  events.record({ type: 'Warning', ...warning, regarding: serviceSubject(servicePortParts(service)) });
 }
 
 /**
@@ -54,14 +77,14 @@ interface ApplyLogOptions {
  * when it begins; never for a repetition.
  */
 export class ApplyLog {
-  readonly #options: ApplyLogOptions;
+  readonly #host: FamilyHost;
   #failure: Failure | undefined;
   /** Monotonic, since the wall clock may be set in between. */
   #failedSince: number | undefined;
   #failedServices: ReadonlyMap<ServicePortKey, Failure> = new Map();
 
-  constructor(options: ApplyLogOptions) {
-    this.#options = options;
+  constructor(host: FamilyHost) {
+    this.#host = host;
   }
 
   get failure(): Failure | undefined {
@@ -74,7 +97,8 @@ export class ApplyLog {
 
   /** Notes that the kernel matches the table except for the services in `failed`. */
   noteApplied(failed: ReadonlyMap<ServicePortKey, Error>): void {
-    const { logger, clock, metrics, ipFamily, events } = this.#options;
+    const { logger, clock, metrics, backend, nodeName } = this.#host;
+    const { ipFamily } = backend;
     if (this.#failure !== undefined) {
       const failedForMs = clock.monotonic() - (this.#failedSince ?? clock.monotonic());
       logger.info('apply works again', { ipFamily, failedForMs });
@@ -88,7 +112,8 @@ export class ApplyLog {
       else {
         next.set(key, { text: error.message, since: before?.since ?? clock.now() });
         logger.warn('service not applied, will retry', { ipFamily, service: key, error });
-        events.serviceFailed(key, error);
+        const note = `node ${nodeName}, ${ipFamily}: ${key} is not forwarded as it should be, will be tried again: ${error.message}`;
+        warnOnService(this.#host, key, { reason: 'FailedToApply', action: 'Apply', note });
       }
     }
     for (const key of this.#failedServices.keys()) {
@@ -100,111 +125,86 @@ export class ApplyLog {
 
   /** Notes an apply that failed as a whole. */
   noteFailed(error: Error): void {
-    const { logger, clock, metrics, ipFamily, events } = this.#options;
+    const { logger, clock, metrics, backend } = this.#host;
+    const { ipFamily } = backend;
     metrics.add('switchyard_apply_failures_total', { ip_family: ipFamily });
     this.#failedSince ??= clock.monotonic();
     if (this.#failure?.text === error.message) return;
     logger.warn('apply failed, will retry in full', { ipFamily, error });
-    events.applyFailed(error);
+    const note = `will be tried again: ${error.message}`;
+    warnOnNode(this.#host, { reason: 'FailedToApply', action: 'Apply', note });
     this.#failure = { text: error.message, since: this.#failure?.since ?? clock.now() };
   }
 }
 
-/** Feature of a Service that a backend may lack; the API's field name. */
-type OptionalFeature = 'sessionAffinity' | 'loadBalancerSourceRanges';
+/** Reports the faults of each service port once, and again when they change. */
+export class ServiceFaults {
+  readonly #find: (service: ServiceForwarding) => readonly string[];
+  readonly #report: (service: ServicePortKey, faults: readonly string[]) => void;
+  readonly #reported = new Map<ServicePortKey, string>();
 
-/** Returns features that the service needs and the backend lacks. Empty for most. */
-export function missingFeatures(
-  service: ServiceForwarding,
-  capabilities: BackendCapabilities,
-): readonly OptionalFeature[] {
-  const missing: OptionalFeature[] = [];
-  if (!capabilities.sessionAffinity && service.sessionAffinity.kind !== 'none') missing.push('sessionAffinity');
-  const isRestricted = service.frontends.some((frontend) => frontend.allowedSources !== 'any');
-  if (!capabilities.sourceRanges && isRestricted) missing.push('loadBalancerSourceRanges');
-  return missing;
-}
-
-/**
- * Warns once for each service that needs a missing feature, and again when its missing features change. Without source
- * ranges, for example, a service is open to every source.
- */
-export class MissingFeatureLog {
-  readonly #options: {
-    readonly ipFamily: IpFamily;
-    readonly capabilities: BackendCapabilities;
-    readonly logger: Logger;
-  };
-  readonly #warned = new Map<ServicePortKey, string>();
-
-  constructor(options: {
-    readonly ipFamily: IpFamily;
-    readonly capabilities: BackendCapabilities;
-    readonly logger: Logger;
-  }) {
-    this.#options = options;
+  /** `find` returns the faults of a service; empty for most. */
+  constructor(
+    find: (service: ServiceForwarding) => readonly string[],
+    report: (service: ServicePortKey, faults: readonly string[]) => void,
+  ) {
+    this.#find = find;
+    this.#report = report;
   }
 
   /** Notes the changes of an apply. */
-  note(delta: Pick<TableDelta, 'upserted' | 'removed'>): void {
-    const { ipFamily, capabilities, logger } = this.#options;
-    for (const key of delta.removed) this.#warned.delete(key);
-    for (const service of delta.upserted) {
-      const lacks = missingFeatures(service, capabilities);
-      const text = lacks.join();
-      const before = this.#warned.get(service.key) ?? '';
-      if (text === before) continue;
-      if (text === '') {
-        this.#warned.delete(service.key);
-        continue;
+  note({ upserted, removed }: Pick<TableDelta, 'upserted' | 'removed'>): void {
+    for (const key of removed) this.#reported.delete(key);
+    for (const service of upserted) {
+      const { key } = service;
+      const faults = this.#find(service);
+      const text = faults.join();
+      if (text === (this.#reported.get(key) ?? '')) continue;
+      if (text === '') this.#reported.delete(key);
+      else {
+        this.#reported.set(key, text);
+        this.#report(key, faults);
       }
-      this.#warned.set(service.key, text);
+    }
+  }
+}
+
+/** Warns of services that need a feature that the backend lacks. Without source ranges a service is open to every source. */
+export function missingFeatureLog({ backend, logger }: Pick<FamilyHost, 'backend' | 'logger'>): ServiceFaults {
+  const { ipFamily, capabilities } = backend;
+  return new ServiceFaults(
+    (service) => missingFeatures(service, capabilities),
+    (service, lacks) =>
       logger.warn('service needs a feature that this dataplane lacks; it is forwarded without', {
         ipFamily,
-        service: service.key,
+        service,
         lacks,
-      });
-    }
-  }
+      }),
+  );
 }
 
-/** Receivers of the warnings. */
-interface ApiServerLogOptions {
-  readonly logger: Logger;
-  readonly events: ReconcileEvents;
+/** Returns features that the service needs and the backend lacks, by the API's field names. */
+export function missingFeatures(service: ServiceForwarding, capabilities: BackendCapabilities): readonly string[] {
+  const isRestricted = service.frontends.some(({ allowedSources }) => allowedSources !== 'any');
+  return [
+    ...(!capabilities.sessionAffinity && service.sessionAffinity.kind !== 'none' ? ['sessionAffinity'] : []),
+    ...(!capabilities.sourceRanges && isRestricted ? ['loadBalancerSourceRanges'] : []),
+  ];
 }
 
-/** Warns once for each Service port that claims an address of the API server, and again when the addresses change. */
-export class ApiServerLog {
-  readonly #options: ApiServerLogOptions;
-  readonly #warned = new Map<ServicePortKey, string>();
-
-  constructor(options: ApiServerLogOptions) {
-    this.#options = options;
-  }
-
-  /** Notes the changes of an apply. */
-  note(delta: Pick<TableDelta, 'upserted' | 'removed'>): void {
-    const { logger, events } = this.#options;
-    for (const key of delta.removed) this.#warned.delete(key);
-    for (const service of delta.upserted) {
-      const addresses = exempted(service);
-      const text = addresses.join(', ');
-      if (text === (this.#warned.get(service.key) ?? '')) continue;
-      this.#warned.set(service.key, text);
-      if (text === '') continue;
-      logger.warn('service claims an address of the API server; this address is not forwarded', {
-        service: service.key,
-        addresses,
-      });
-      events.apiServerAddressRefused(service.key, text);
-    }
-  }
+/** Warns of Services that claim an address at which this process reaches the API server; it is not forwarded. */
+export function apiServerLog(host: FamilyHost): ServiceFaults {
+  const { logger, nodeName } = host;
+  return new ServiceFaults(exempted, (service, addresses) => {
+    logger.warn('service claims an address of the API server; this address is not forwarded', { service, addresses });
+    const note = `node ${nodeName}: ${service} claims ${addresses.join(', ')}, where this node reaches the API server; it is not forwarded there`;
+    warnOnService(host, service, { reason: 'ApiServerAddressNotForwarded', action: 'Forward', note });
+  });
 }
 
 function exempted({ lostFrontends }: ServiceForwarding): readonly string[] {
   return lostFrontends.flatMap(({ winner, frontend: { address, port } }) =>
-    winner === 'apiServer' ? [address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`] : [],
+    winner === 'apiServer' ? [addressAndPort(address, port)] : [],
   );
 }
 
@@ -261,76 +261,5 @@ export class EligibilityLog {
     const nodeName = this.#nodeName;
     if (reason === undefined) this.#logger.info('load balancers may use this node again', { nodeName });
     else this.#logger.warn('load balancers must not use this node: /healthz answers 503', { nodeName, reason });
-  }
-}
-
-/** Reporter and family of events. */
-interface ReconcileEventsOptions {
-  readonly ipFamily: IpFamily;
-  readonly nodeName: NodeName;
-  readonly events: EventRecorder;
-}
-
-/** Records Events of one family. The recorder merges repetitions. */
-export class ReconcileEvents {
-  readonly #options: ReconcileEventsOptions;
-
-  constructor(options: ReconcileEventsOptions) {
-    this.#options = options;
-  }
-
-  /** Records that a foreign change of the rules was repaired. */
-  driftHealed({ kind, changes, process }: Drift, durationMs: number): void {
-    const who = process === undefined ? 'another process' : `${process.name} (pid ${process.pid})`;
-    this.#onNode({
-      type: 'Warning',
-      reason: 'ForwardingRulesRepaired',
-      action: 'RepairForwardingRules',
-      note: `${who} changed the forwarding rules in the kernel (${changes.join(', ') || kind}); they are repaired after ${durationMs} ms`,
-    });
-  }
-
-  /** Records that an apply began to fail as a whole. */
-  applyFailed(error: Error): void {
-    this.#onNode({
-      type: 'Warning',
-      reason: 'FailedToApply',
-      action: 'Apply',
-      note: `will be tried again: ${error.message}`,
-    });
-  }
-
-  /** Records that applying a Service began to fail. */
-  serviceFailed(service: ServicePortKey, error: Error): void {
-    const { events, ipFamily, nodeName } = this.#options;
-    events.record({
-      type: 'Warning',
-      reason: 'FailedToApply',
-      action: 'Apply',
-      regarding: serviceSubject(servicePortParts(service)),
-      note: `node ${nodeName}, ${ipFamily}: ${service} is not forwarded as it should be, will be tried again: ${error.message}`,
-    });
-  }
-
-  /** Records that a Service claims addresses at which this process reaches the API server; they are not forwarded. */
-  apiServerAddressRefused(service: ServicePortKey, addresses: string): void {
-    const { events, nodeName } = this.#options;
-    events.record({
-      type: 'Warning',
-      reason: 'ApiServerAddressNotForwarded',
-      action: 'Forward',
-      regarding: serviceSubject(servicePortParts(service)),
-      note: `node ${nodeName}: ${service} claims ${addresses}, where this node reaches the API server; it is not forwarded there`,
-    });
-  }
-
-  #onNode(event: {
-    readonly type: 'Normal' | 'Warning';
-    readonly reason: string;
-    readonly action: string;
-    readonly note: string;
-  }): void {
-    const { events, ipFamily, nodeName } = this.#options;
-    events.record({ ...event, regarding: nodeSubject(nodeName), note: `${ipFamily}: ${event.note}` });
   }
 }

@@ -1,5 +1,4 @@
 import { HostError } from '../../base/errors.ts';
-import type { EventRecorder, Logger } from '../../base/log.ts';
 import { buildTableFrom, diffTables, isEmptyDelta } from '../../model/forwarding/build-table.ts';
 import type {
   ClusterStateView,
@@ -9,8 +8,7 @@ import type {
   TableDelta,
 } from '../../model/forwarding/forwarding-table.ts';
 import type { IpFamily } from '../../model/ip/address.ts';
-import type { Metrics } from '../../metrics/metrics.ts';
-import type { NodeName, ServiceKey } from '../../model/records/keys.ts';
+import type { ServiceKey } from '../../model/records/keys.ts';
 import {
   type Dirty,
   dirtyServices,
@@ -19,14 +17,15 @@ import {
   mergeDirty,
   nothingDirty,
 } from '../../model/state/cluster-state.ts';
-import { type Clock, type Millis, millis } from '../../base/time.ts';
+import { type Millis, millis } from '../../base/time.ts';
 import {
-  ApiServerLog,
   type IpModeLog,
-  MissingFeatureLog,
-  ReconcileEvents,
   ApplyLog,
   type FamilyStatus,
+  type FamilyHost,
+  type ServiceFaults,
+  missingFeatureLog,
+  apiServerLog,
 } from './family-log.ts';
 import { BoundedRunner, type RunOutcome, type RunReason } from '../../base/bounded-runner.ts';
 import type { ApplyOutcome, ApplyRequest, DataplaneBackend } from '../dataplane-backend.ts';
@@ -70,15 +69,10 @@ export interface FamilyOptions {
 }
 
 /** The parts that all families of a reconciler share. */
-interface FamilyContext {
+interface FamilyContext extends Omit<FamilyHost, 'backend'> {
   readonly state: ClusterStateView;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly metrics: Metrics;
   readonly changes: ChangeCounts;
   readonly timing: ReconcileTiming;
-  readonly nodeName: NodeName;
-  readonly events: EventRecorder;
   readonly sourceSilence: () => Millis;
   readonly ipModes: IpModeLog;
 }
@@ -106,8 +100,7 @@ export class FamilyReconciler {
   readonly #context: FamilyContext;
   readonly #runner: BoundedRunner;
   readonly #log: ApplyLog;
-  readonly #missing: MissingFeatureLog;
-  readonly #apiServers: ApiServerLog;
+  readonly #faults: readonly ServiceFaults[];
   readonly #flows: FamilyFlows;
   readonly #drift: DriftWatch;
   readonly #measured: FamilyMetrics;
@@ -130,37 +123,26 @@ export class FamilyReconciler {
   #seen: SeenChanges;
 
   constructor(family: FamilyOptions, context: FamilyContext) {
-    const { clock, logger, metrics, timing, nodeName } = context;
-    const { ipFamily, capabilities } = family.backend;
-    const events = new ReconcileEvents({ ipFamily, nodeName, events: context.events });
+    const { clock, timing, sourceSilence } = context;
+    const { backend } = family;
+    const { ipFamily, capabilities } = backend;
+    const host: FamilyHost = { ...context, backend };
     this.#family = family;
     this.#context = context;
-    this.#log = new ApplyLog({ ipFamily, clock, logger, metrics, events });
-    this.#measured = new FamilyMetrics(metrics, family.backend);
-    this.#latency = new ProgrammingLatency({ ipFamily, clock, logger, metrics });
+    this.#log = new ApplyLog(host);
+    this.#measured = new FamilyMetrics(context.metrics, backend);
+    this.#latency = new ProgrammingLatency({ ...context, ipFamily });
     this.#seen = context.changes.seen;
-    this.#missing = new MissingFeatureLog({ ipFamily, capabilities, logger });
-    this.#apiServers = new ApiServerLog({ logger, events });
-    this.#flows = new FamilyFlows({
-      backend: family.backend,
-      afterApply: family.afterApply,
-      clock,
-      logger,
+    this.#faults = [missingFeatureLog(host), apiServerLog(host)];
+    this.#flows = new FamilyFlows(host, family.afterApply, {
       newest: () => this.#built,
       failed: () => this.#log.failedServices,
     });
-    this.#drift = new DriftWatch({
-      backend: family.backend,
-      clock,
-      logger,
-      metrics,
-      events,
+    this.#drift = new DriftWatch(host, {
       requestRepair: () => this.#requestRepair(),
       requestFullResync: () => this.requestFullResync(),
     });
-    const { sourceSilence } = context;
-    const status = (): FamilyStatus => this.status();
-    this.#heartbeat = new Heartbeat({ backend: family.backend, status, sourceSilence, clock, logger, metrics });
+    this.#heartbeat = new Heartbeat(host, { status: () => this.status(), sourceSilence });
     this.#large = new LargeServices({
       ipFamily,
       state: context.state,
@@ -213,32 +195,22 @@ export class FamilyReconciler {
     this.#runner.poke();
   }
 
-  /** Runs until aborted, beginning with a full apply. Call it when the state is in sync. */
-  async run(signal: AbortSignal): Promise<void> {
+  /** Tasks that last until aborted, beginning with a full apply. Start them when the state is in sync. */
+  get tasks(): readonly ((signal: AbortSignal) => Promise<void>)[] {
+    const parts = [this.#large, this.#drift, this.#flows, this.#heartbeat];
+    return [(signal) => this.#run(signal), ...parts.map((part) => (signal: AbortSignal) => part.run(signal))];
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
     this.#isRunning = true;
     this.#notePending();
     this.#runner.poke();
-    await Promise.all([this.#runner.run(signal), this.#large.run(signal)]);
-  }
-
-  /** Removes stale flows after applies, beside `run`, until aborted. */
-  async cleanFlows(signal: AbortSignal): Promise<void> {
-    await this.#flows.run(signal);
-  }
-
-  /** Keeps the age of the rules in the kernel until aborted; runs beside `run`. */
-  async keepHeartbeat(signal: AbortSignal): Promise<void> {
-    await this.#heartbeat.run(signal);
+    await this.#runner.run(signal);
   }
 
   /** Logs the age of the rules; reads only. */
   async logAge(signal: AbortSignal): Promise<void> {
     await this.#heartbeat.logAge(signal);
-  }
-
-  /** Repairs foreign changes in the kernel until aborted; runs beside `run`. */
-  async watchDrift(signal: AbortSignal): Promise<void> {
-    await this.#drift.run(signal);
   }
 
   status(): FamilyStatus {
@@ -349,8 +321,7 @@ export class FamilyReconciler {
     this.#latency.finishRun();
     this.#measured.noteTable(table, delta);
     changes.noteApplied(this.ipFamily, this.#seen);
-    this.#missing.note(delta);
-    this.#apiServers.note(delta);
+    for (const faults of this.#faults) faults.note(delta);
     this.#context.ipModes.note(delta);
     this.#announced = announcedChecks(this.#announced, table, failed);
     await this.#family.afterApply.syncHealth(this.#announced);

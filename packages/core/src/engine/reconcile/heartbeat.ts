@@ -1,19 +1,13 @@
+import { sleepUnlessAborted } from '../../base/abortable.ts';
 import { HostError } from '../../base/errors.ts';
-import type { Logger } from '../../base/log.ts';
-import type { Metrics } from '../../metrics/metrics.ts';
-import { type Clock, type Millis, seconds } from '../../base/time.ts';
-import type { DataplaneBackend } from '../dataplane-backend.ts';
-import type { FamilyStatus } from './family-log.ts';
+import { type Millis, seconds } from '../../base/time.ts';
+import type { FamilyHost, FamilyStatus } from './family-log.ts';
 
-/** Options of a heartbeat. */
-interface HeartbeatOptions {
-  readonly backend: DataplaneBackend;
+/** What decides whether the rules are fresh. */
+interface Freshness {
   readonly status: () => FamilyStatus;
   /** Returns the time since the source last received data. */
   readonly sourceSilence: () => Millis;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly metrics: Metrics;
 }
 
 /** Interval of marks, and thus the largest error of the age that is read from the kernel. */
@@ -30,12 +24,14 @@ export const maxSourceSilence: Millis = seconds(150);
  * longer than the interval, or while the source is out of contact.
  */
 export class Heartbeat {
-  readonly #options: HeartbeatOptions;
+  readonly #host: FamilyHost;
+  readonly #freshness: Freshness;
   readonly #firstApply = Promise.withResolvers<void>();
   #isFailing = false;
 
-  constructor(options: HeartbeatOptions) {
-    this.#options = options;
+  constructor(host: FamilyHost, freshness: Freshness) {
+    this.#host = host;
+    this.#freshness = freshness;
   }
 
   /** Notes a successful apply. The first one is marked at once. */
@@ -45,7 +41,7 @@ export class Heartbeat {
 
   /** Logs the age of the rules. Reads only; call it before the first apply, which may replace the mark. */
   async logAge(signal: AbortSignal): Promise<void> {
-    const { backend, logger, metrics } = this.#options;
+    const { backend, logger, metrics } = this.#host;
     const { ipFamily } = backend;
     try {
       const age = await backend.observers.age?.read(signal);
@@ -62,28 +58,26 @@ export class Heartbeat {
 
   /** Writes marks until aborted; resolves at once for a backend that cannot. */
   async run(signal: AbortSignal): Promise<void> {
-    const { backend, clock } = this.#options;
+    const { backend, clock } = this.#host;
     if (backend.observers.age === undefined) return;
     signal.addEventListener('abort', () => this.#firstApply.resolve(), { once: true });
     if (signal.aborted) return;
     await this.#firstApply.promise;
     while (!signal.aborted) {
       if (this.#isFresh()) await this.#mark(signal);
-      await clock.sleep(heartbeatInterval, signal).catch((error: unknown) => {
-        if (!signal.aborted) throw error;
-      });
+      await sleepUnlessAborted(clock, heartbeatInterval, signal);
     }
   }
 
   #isFresh(): boolean {
-    const { status, sourceSilence } = this.#options;
+    const { status, sourceSilence } = this.#freshness;
     const { lastApplied, failure, pendingFor } = status();
     if (sourceSilence() >= maxSourceSilence) return false;
     return lastApplied !== undefined && failure === undefined && (pendingFor ?? 0) < heartbeatInterval;
   }
 
   async #mark(signal: AbortSignal): Promise<void> {
-    const { backend, logger } = this.#options;
+    const { backend, logger } = this.#host;
     const { ipFamily } = backend;
     try {
       await backend.observers.age?.mark(signal);

@@ -18,6 +18,8 @@ import type { ServiceKey, ServicePortKey } from '../../model/records/keys.ts';
 import { type Dirty, nothingDirty } from '../../model/state/cluster-state.ts';
 import { type Clock, type Millis, millis } from '../../base/time.ts';
 import type { ChangeTrigger } from './family-metrics.ts';
+import { sleepUnlessAborted } from '../../base/abortable.ts';
+import { compareTexts } from '../../base/values.ts';
 
 /** Minimum size, in units (`unitsOf`), of a Service that is built in steps. */
 const largeFrom = 10_000;
@@ -174,9 +176,7 @@ export class LargeServices {
 
   /** Lets other work run. */
   async #pause(signal: AbortSignal): Promise<void> {
-    await this.#options.clock.sleep(millis(0), signal).catch((error: unknown) => {
-      if (!signal.aborted) throw error;
-    });
+    await sleepUnlessAborted(this.#options.clock, millis(0), signal);
   }
 }
 
@@ -223,8 +223,8 @@ export function withFailed(
   }
   return {
     settingsChanged: delta.settingsChanged,
-    upserted: [...upserted.values()].sort((a, b) => compareKeys(a.key, b.key)),
-    removed: [...removed].sort(compareKeys),
+    upserted: [...upserted.values()].sort((a, b) => compareTexts(a.key, b.key)),
+    removed: [...removed].sort(compareTexts),
   };
 }
 
@@ -245,8 +245,4 @@ export function announcedChecks(
     if (allowed !== undefined) announced.set(check.service, allowed);
   }
   return announced;
-}
-
-function compareKeys(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }

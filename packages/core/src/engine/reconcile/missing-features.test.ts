@@ -5,7 +5,8 @@ import { service, slice } from '../../testing/builders.ts';
 import { tableOf } from '../../testing/cluster.ts';
 import { seconds } from '../../base/time.ts';
 import type { BackendCapabilities } from '../dataplane-backend.ts';
-import { missingFeatures, MissingFeatureLog } from './family-log.ts';
+import { RecordingBackend } from '../../testing/recording-backend.ts';
+import { missingFeatureLog, missingFeatures } from './family-log.ts';
 
 const none: BackendCapabilities = {
   usesKernelConntrack: true,
@@ -43,7 +44,7 @@ describe('missingFeatures', () => {
 test('one warning per service, again only when something else is lacking or it came back', () => {
   const warnings: LogFields[] = [];
   const logger = { ...noopLogger, warn: (_: string, fields?: LogFields) => void warnings.push(fields ?? {}) };
-  const log = new MissingFeatureLog({ ipFamily: 'IPv4', capabilities: none, logger });
+  const log = missingFeatureLog({ backend: new RecordingBackend({ capabilities: none }), logger });
   const change = (upserted: readonly ServiceForwarding[], removed: readonly ServiceForwarding[] = []): number => {
     log.note({ upserted, removed: removed.map((one) => one.key) });
     return warnings.length;

@@ -1,19 +1,5 @@
-import { abortable } from '../../base/abortable.ts';
-import {
-  objectArgument,
-  optional,
-  requireClock,
-  requireFields,
-  requireFunction,
-  requireList,
-  requireLogger,
-  requireMetrics,
-  requireNumber,
-  requireRetry,
-  requireText,
-  withFields,
-  withMethods,
-} from '../../base/argument.ts';
+import { abortable, runTogether, waitFor } from '../../base/abortable.ts';
+import * as check from '../../base/argument.ts';
 import { type EventRecorder, noopEvents, type Logger } from '../../base/log.ts';
 import type { ForwardingTable } from '../../model/forwarding/forwarding-table.ts';
 import { type IpFamily, requireIpFamily } from '../../model/ip/address.ts';
@@ -72,42 +58,42 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
 }
 
 function checkOptions(options: unknown): void {
-  requireFields('createReconciler: options', options, {
-    source: withMethods('batches'),
-    state: withMethods('apply', 'slicesOf'),
-    nodeName: requireText,
+  check.requireFields('createReconciler: options', options, {
+    source: check.withMethods('batches'),
+    state: check.withMethods('apply', 'slicesOf'),
+    nodeName: check.requireText,
     families: (name, value) => {
-      requireList(name, value);
+      check.requireList(name, value);
       for (const [index, family] of value.entries()) checkFamily(`${name}[${index}]`, family);
     },
-    startConditions: optional(requireList),
+    startConditions: check.optional(check.requireList),
     timing: checkTiming,
-    clock: requireClock,
-    logger: requireLogger,
-    metrics: requireMetrics,
-    events: optional(withMethods('record')),
-    sourceSilence: optional(requireFunction),
+    clock: check.requireClock,
+    logger: check.requireLogger,
+    metrics: check.requireMetrics,
+    events: check.optional(check.withMethods('record')),
+    sourceSilence: check.optional(check.requireFunction),
   });
 }
 
 function checkFamily(name: string, family: unknown): void {
-  requireFields(name, family, {
-    backend: withFields({
+  check.requireFields(name, family, {
+    backend: check.withFields({
       ipFamily: requireIpFamily,
-      capabilities: objectArgument,
-      observers: objectArgument,
-      apply: requireFunction,
+      capabilities: check.objectArgument,
+      observers: check.objectArgument,
+      apply: check.requireFunction,
     }),
-    tableOptions: requireFunction,
-    afterApply: withMethods('syncHealth'),
+    tableOptions: check.requireFunction,
+    afterApply: check.withMethods('syncHealth'),
   });
 }
 
 function checkTiming(name: string, timing: unknown): void {
-  requireFields(name, timing, {
-    minSyncPeriod: optional(requireNumber),
-    retry: requireRetry,
-    resyncInterval: requireNumber,
+  check.requireFields(name, timing, {
+    minSyncPeriod: check.optional(check.requireNumber),
+    retry: check.requireRetry,
+    resyncInterval: check.requireNumber,
   });
 }
 
@@ -139,25 +125,8 @@ class ClusterReconciler implements Reconciler {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const stop = new AbortController();
-    const onAbort = (): void => stop.abort(signal.reason);
-    signal.addEventListener('abort', onAbort, { once: true });
-    if (signal.aborted) onAbort();
-    let failure: { readonly error: unknown } | undefined;
-    // The first failure stops the others; their rejections follow from it.
-    const guarded = async (task: Promise<void>): Promise<void> => {
-      try {
-        await task;
-      } catch (error) {
-        if (stop.signal.aborted) return;
-        failure = { error };
-        stop.abort(error);
-      }
-    };
-    const ages = this.#families.map((family) => guarded(family.logAge(stop.signal)));
-    await Promise.all([...ages, guarded(this.#follow(stop.signal)), guarded(this.#drive(stop.signal, guarded))]);
-    signal.removeEventListener('abort', onAbort);
-    if (failure !== undefined) throw failure.error;
+    const ages = this.#families.map((family) => (stop: AbortSignal) => family.logAge(stop));
+    await runTogether([...ages, (stop) => this.#follow(stop), (stop) => this.#drive(stop)], signal);
   }
 
   rebuild(reason: string): void {
@@ -224,18 +193,12 @@ class ClusterReconciler implements Reconciler {
   }
 
   /** Nothing reaches a backend before every resource was listed in full. */
-  async #drive(signal: AbortSignal, guarded: (task: Promise<void>) => Promise<void>): Promise<void> {
-    const { logger } = this.#options;
+  async #drive(signal: AbortSignal): Promise<void> {
     await abortable(this.#inSync.promise, signal);
-    logger.info('in sync', { services: this.#options.state.services.size });
+    this.#options.logger.info('in sync', { services: this.#options.state.services.size });
     await Promise.all(this.#conditions.map((condition) => condition.wait(signal)));
-    const tasks = this.#families.flatMap((family) => [
-      family.run(signal),
-      family.watchDrift(signal),
-      family.cleanFlows(signal),
-      family.keepHeartbeat(signal),
-    ]);
-    await Promise.all(tasks.map(guarded));
+    const tasks = this.#families.flatMap((family) => family.tasks);
+    await runTogether(tasks, signal);
   }
 }
 
@@ -288,17 +251,8 @@ class StartWait {
       if (isFirst) logger.info('waiting', { what, timeoutMs: timeout });
       else logger.info('still waiting', { what, waitedMs: timeout - left, timeoutMs: timeout });
       isFirst = false;
-      await this.#metWithin(millis(Math.min(left, progressInterval)), signal);
+      await waitFor(this.#met.promise, { clock, limit: Math.min(left, progressInterval) }, signal);
+      signal.throwIfAborted();
     }
-  }
-
-  async #metWithin(time: Millis, signal: AbortSignal): Promise<void> {
-    const enough = new AbortController();
-    const stop = AbortSignal.any([signal, enough.signal]);
-    const timeout = this.#host.clock.sleep(time, stop).catch(() => undefined); // the loop checks the cause
-    await Promise.race([this.#met.promise, timeout]);
-    enough.abort();
-    await timeout;
-    signal.throwIfAborted();
   }
 }

@@ -1,15 +1,5 @@
 import { aborted } from '../../base/abortable.ts';
-import {
-  objectArgument,
-  optional,
-  requireClock,
-  requireFields,
-  requireFunction,
-  requireLogger,
-  requireNumber,
-  requireText,
-  withFields,
-} from '../../base/argument.ts';
+import * as check from '../../base/argument.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { EventRecorder, EventSubject, RecordedEvent, Logger } from '../../base/log.ts';
 import { type Clock, type Millis, millis, seconds } from '../../base/time.ts';
@@ -80,14 +70,14 @@ export class ApiEventRecorder implements EventRecorder, AsyncDisposable {
 
   /** Throws `UsageError` for options of other types. */
   constructor(options: ApiEventsOptions) {
-    const reporter = { controller: requireText, instance: requireText };
-    requireFields('ApiEventRecorder: options', options, {
-      send: requireFunction,
-      reporter: withFields(reporter),
-      clock: requireClock,
-      logger: requireLogger,
-      policy: optional(objectArgument),
-      flushTime: optional(requireNumber),
+    const reporter = { controller: check.requireText, instance: check.requireText };
+    check.requireFields('ApiEventRecorder: options', options, {
+      send: check.requireFunction,
+      reporter: check.withFields(reporter),
+      clock: check.requireClock,
+      logger: check.requireLogger,
+      policy: check.optional(check.objectArgument),
+      flushTime: check.optional(check.requireNumber),
     });
     this.#options = options;
     this.#policy = options.policy ?? agentEventPolicy;

@@ -1,14 +1,4 @@
-import {
-  optional,
-  requireClock,
-  requireFields,
-  requireFunction,
-  requireLogger,
-  requireNumber,
-  requireSignal,
-  requireText,
-  withFields,
-} from '../../base/argument.ts';
+import * as check from '../../base/argument.ts';
 import { asError, HostError, messageOf } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import { type Clock, type Millis, millis, type Random, seconds } from '../../base/time.ts';
@@ -67,19 +57,23 @@ export async function runAsLeader(
 }
 
 function checkArguments(options: unknown, work: unknown, signal: unknown): void {
-  const timings = { leaseDuration: requireNumber, renewDeadline: requireNumber, retryPeriod: requireNumber };
-  requireFields('runAsLeader: options', options, {
-    send: requireFunction,
-    namespace: requireText,
-    name: requireText,
-    identity: requireText,
-    clock: requireClock,
-    random: requireFunction,
-    log: requireLogger,
-    timings: optional(withFields(timings)),
+  const timings = {
+    leaseDuration: check.requireNumber,
+    renewDeadline: check.requireNumber,
+    retryPeriod: check.requireNumber,
+  };
+  check.requireFields('runAsLeader: options', options, {
+    send: check.requireFunction,
+    namespace: check.requireText,
+    name: check.requireText,
+    identity: check.requireText,
+    clock: check.requireClock,
+    random: check.requireFunction,
+    log: check.requireLogger,
+    timings: check.optional(check.withFields(timings)),
   });
-  requireFunction('runAsLeader: work', work);
-  requireSignal('runAsLeader: signal', signal);
+  check.requireFunction('runAsLeader: work', work);
+  check.requireSignal('runAsLeader: signal', signal);
 }
 
 async function acquire(lease: Lease, options: LeaderOptions, signal: AbortSignal): Promise<void> {

@@ -1,11 +1,4 @@
-import {
-  objectArgument,
-  requireList,
-  requireMethods,
-  requireOneOf,
-  requireText,
-  wrongArgument,
-} from '../../base/argument.ts';
+import * as check from '../../base/argument.ts';
 import { requireIp, requireIpFamily, ipFamilyOf, type IpAddress } from '../ip/address.ts';
 import { requireCidr } from '../ip/cidr.ts';
 import { tryParsePort, protocols } from '../ip/port.ts';
@@ -25,7 +18,7 @@ interface GivenInput {
 export function checkTableInput({ state, dirty, previous, options }: GivenInput): void {
   checkState(state);
   if (dirty !== 'all' && !isSet(dirty)) {
-    throw wrongArgument('buildTable: dirty', "'all' or a set of Services (dirtyServices returns it)", dirty);
+    throw check.wrongArgument('buildTable: dirty', "'all' or a set of Services (dirtyServices returns it)", dirty);
   }
   checkOptions(options);
   if (previous === undefined) return;
@@ -33,7 +26,7 @@ export function checkTableInput({ state, dirty, previous, options }: GivenInput)
   const { ipFamily } = previous as { readonly ipFamily: unknown };
   const { ipFamily: wanted } = options as { readonly ipFamily: unknown };
   if (ipFamily !== wanted)
-    throw wrongArgument('buildTable: previous.ipFamily', `${String(wanted)} as in options`, ipFamily);
+    throw check.wrongArgument('buildTable: previous.ipFamily', `${String(wanted)} as in options`, ipFamily);
 }
 
 /** Methods by which a `Map` is known, or another object that can be read like one. */
@@ -41,26 +34,28 @@ const mapMethods = ['get', 'values'];
 
 /** Throws `UsageError` unless `value` looks like a forwarding table. */
 export function checkTable(name: string, value: unknown): void {
-  const table = objectArgument(name, value);
+  const table = check.objectArgument(name, value);
   requireIpFamily(`${name}.ipFamily`, table['ipFamily']);
-  for (const field of ['services', 'healthChecks']) requireMethods(`${name}.${field}`, table[field], mapMethods);
-  for (const field of ['nodePortCidrs', 'serviceCidrs']) requireList(`${name}.${field}`, table[field]);
-  objectArgument(`${name}.podDetector`, table['podDetector']);
+  for (const field of ['services', 'healthChecks']) check.requireMethods(`${name}.${field}`, table[field], mapMethods);
+  for (const field of ['nodePortCidrs', 'serviceCidrs']) check.requireList(`${name}.${field}`, table[field]);
+  check.objectArgument(`${name}.podDetector`, table['podDetector']);
 }
 
 function checkState(value: unknown): void {
-  const state = objectArgument('buildTable: state', value);
-  for (const field of ['services', 'nodes']) requireMethods(`buildTable: state.${field}`, state[field], mapMethods);
-  requireList('buildTable: state.serviceCidrs', state['serviceCidrs']);
-  requireMethods('buildTable: state', state, ['slicesOf']);
+  const state = check.objectArgument('buildTable: state', value);
+  for (const field of ['services', 'nodes'])
+    check.requireMethods(`buildTable: state.${field}`, state[field], mapMethods);
+  check.requireList('buildTable: state.serviceCidrs', state['serviceCidrs']);
+  check.requireMethods('buildTable: state', state, ['slicesOf']);
 }
 
 function checkOptions(value: unknown): void {
-  const options = objectArgument('buildTable: options', value);
+  const options = check.objectArgument('buildTable: options', value);
   const at = (field: string): string => `buildTable: options.${field}`;
-  const oneOf = (field: string, values: readonly unknown[]): void => requireOneOf(at(field), options[field], values);
+  const oneOf = (field: string, values: readonly unknown[]): void =>
+    check.requireOneOf(at(field), options[field], values);
   requireIpFamily(at('ipFamily'), options['ipFamily']);
-  requireText(at('nodeName'), options['nodeName']);
+  check.requireText(at('nodeName'), options['nodeName']);
   oneOf('masqueradeAll', [true, false]);
   oneOf('terminatingFallback', ['on', 'off']);
   oneOf('externalIps', ['forward', 'ignore']);
@@ -69,29 +64,29 @@ function checkOptions(value: unknown): void {
   checkPodDetector(at('podDetector'), options['podDetector']);
   if (options['nodeIp'] !== undefined) requireIp(at('nodeIp'), options['nodeIp']);
   const { nodePortCidrs, apiServers = [] } = options;
-  requireList(at('nodePortCidrs'), nodePortCidrs);
+  check.requireList(at('nodePortCidrs'), nodePortCidrs);
   for (const cidr of nodePortCidrs) requireCidr(at('nodePortCidrs'), cidr);
-  requireList(at('apiServers'), apiServers);
+  check.requireList(at('apiServers'), apiServers);
   for (const server of apiServers) {
-    const { address, port } = objectArgument(at('apiServers'), server);
+    const { address, port } = check.objectArgument(at('apiServers'), server);
     requireIp(at('apiServers: address'), address);
-    if (tryParsePort(port) === undefined) throw wrongArgument(at('apiServers: port'), 'a port (1-65535)', port);
+    if (tryParsePort(port) === undefined) throw check.wrongArgument(at('apiServers: port'), 'a port (1-65535)', port);
   }
 }
 
 function checkPodDetector(name: string, value: unknown): void {
-  const detector = objectArgument(name, value);
+  const detector = check.objectArgument(name, value);
   switch (detector['kind']) {
     case 'none':
       return;
     case 'cidr':
       return requireCidr(`${name}.cidr`, detector['cidr']);
     case 'interface':
-      return requireText(`${name}.name`, detector['name']);
+      return check.requireText(`${name}.name`, detector['name']);
     case 'interfacePrefix':
-      return requireText(`${name}.prefix`, detector['prefix']);
+      return check.requireText(`${name}.prefix`, detector['prefix']);
     default:
-      requireOneOf(`${name}.kind`, detector['kind'], ['none', 'cidr', 'interface', 'interfacePrefix']);
+      check.requireOneOf(`${name}.kind`, detector['kind'], ['none', 'cidr', 'interface', 'interfacePrefix']);
   }
 }
 
@@ -102,31 +97,31 @@ function isSet(value: unknown): boolean {
 
 /** Throws `UsageError`, which names the field and its value, for anything that `Flow` excludes. */
 export function checkFlow(value: unknown): void {
-  const flow = objectArgument('explain: flow', value);
+  const flow = check.objectArgument('explain: flow', value);
   const at = (field: string): string => `explain: flow.${field}`;
-  requireOneOf(at('from'), flow['from'], sourceClasses);
+  check.requireOneOf(at('from'), flow['from'], sourceClasses);
   for (const field of ['source', 'destination']) requireIp(at(field), flow[field]);
   const { source, destination } = flow as { readonly source: IpAddress; readonly destination: IpAddress };
   if (ipFamilyOf(source) !== ipFamilyOf(destination)) {
-    throw wrongArgument(at('source'), `of the family of the destination ${destination}`, source);
+    throw check.wrongArgument(at('source'), `of the family of the destination ${destination}`, source);
   }
   if (tryParsePort(flow['destinationPort']) === undefined) {
-    throw wrongArgument(at('destinationPort'), 'a port (1-65535)', flow['destinationPort']);
+    throw check.wrongArgument(at('destinationPort'), 'a port (1-65535)', flow['destinationPort']);
   }
-  requireOneOf(at('protocol'), flow['protocol'], protocols);
-  requireOneOf(at('destinationIsLocal'), flow['destinationIsLocal'], [true, false]);
-  requireOneOf(at('isSentHere'), flow['isSentHere'], [true, false, undefined]);
+  check.requireOneOf(at('protocol'), flow['protocol'], protocols);
+  check.requireOneOf(at('destinationIsLocal'), flow['destinationIsLocal'], [true, false]);
+  check.requireOneOf(at('isSentHere'), flow['isSentHere'], [true, false, undefined]);
   const { incomingInterface } = flow;
   if (incomingInterface !== undefined && typeof incomingInterface !== 'string') {
-    throw wrongArgument(at('incomingInterface'), 'a text or undefined', incomingInterface);
+    throw check.wrongArgument(at('incomingInterface'), 'a text or undefined', incomingInterface);
   }
 }
 
 /** Throws `UsageError` unless `value` has the traits that `explain` reads. */
 export function checkTraits(value: unknown): void {
-  const traits = objectArgument('explain: traits', value);
+  const traits = check.objectArgument('explain: traits', value);
   const oneOf = (field: string, values: readonly string[]): void =>
-    requireOneOf(`explain: traits.${field}`, traits[field], values);
+    check.requireOneOf(`explain: traits.${field}`, traits[field], values);
   oneOf('translation', ['packets', 'sockets']);
   oneOf('unmatchedClusterIps', ['refused', 'passed']);
   oneOf('sourceRangesWithoutEndpoints', ['checked', 'unchecked']);
