@@ -12,7 +12,7 @@ import { seconds, systemClock } from '../base/time.ts';
 import { newApiClient } from './api-client.ts';
 import type { ApiServerConnection } from './api-server-connection.ts';
 import { inClusterConnection } from './credentials.ts';
-import { kubeconfigConnection, kubeconfigTextConnection } from './load-kubeconfig.ts';
+import { kubeconfigConnection, kubeconfigTextConnection } from './kubeconfig.ts';
 
 const tlsFolder = fileURLToPath(new URL('../../test/fixtures/tls/', import.meta.url));
 const pem = (name: string): string => readFileSync(join(tlsFolder, name), 'utf8');

@@ -23,7 +23,7 @@ export {
   type SkippedPart,
 } from './to-records.ts';
 export { inClusterConnection, type InClusterOptions } from './credentials.ts';
-export * from './load-kubeconfig.ts';
+export * from './kubeconfig.ts';
 export {
   type ApiBody,
   type ApiClient,

@@ -1,6 +1,6 @@
 import { dirname, resolve } from 'node:path';
 import { ConfigError } from '../base/errors.ts';
-import { parseYaml } from '../manifests/parse-yaml.ts';
+import { optional, requireClock, requireText } from '../base/argument.ts';
 import type { Clock } from '../base/time.ts';
 import type { ApiServerConnection, Credentials } from './api-server-connection.ts';
 import type { credentialPlugin, GivenCredentials } from './credential-plugin.ts';
@@ -10,17 +10,24 @@ import { errorReason, readText, rereadCredentials, tokenFileCredentials } from '
  * Returns the connection of a kubeconfig file's current context, or of the named one: CA, client certificate, token,
  * `tokenFile`, user name and password, exec plug-in, auth provider. Files it names are relative to it. Data in it wins over a
  * file, as for kubectl. Rejects with a `ConfigError` of one line for any error in it; `proxy-url` and impersonation are
- * refused, not ignored.
+ * refused, not ignored. Loads the Kubernetes client library (20 MB of memory, 0.2 s) only for a plug-in or provider. Rejects with
+ * `UsageError` for arguments of other types.
  */
-export function kubeconfigConnection(path: string, clock: Clock, context?: string): Promise<ApiServerConnection> {
+export async function kubeconfigConnection(path: string, clock: Clock, context?: string): Promise<ApiServerConnection> {
+  requireText('kubeconfigConnection: path', path);
+  requireClock('kubeconfigConnection: clock', clock);
+  optional(requireText)('kubeconfigConnection: context', context);
   return connectionOf({ path, read: () => readText(path, 'kubeconfig'), context, canRunPlugins: true }, clock);
 }
 
 /**
  * The same for the text of a kubeconfig. `name` identifies it in messages, such as `of cluster kind`.
- * Rejects with `ConfigError` where the user has an exec plug-in or an auth provider.
+ * Rejects with `ConfigError` where the user has an exec plug-in or an auth provider, with `UsageError` for arguments of other types.
  */
-export function kubeconfigTextConnection(text: string, name: string, clock: Clock): Promise<ApiServerConnection> {
+export async function kubeconfigTextConnection(text: string, name: string, clock: Clock): Promise<ApiServerConnection> {
+  requireText('kubeconfigTextConnection: text', text);
+  requireText('kubeconfigTextConnection: name', name);
+  requireClock('kubeconfigTextConnection: clock', clock);
   const read = (): Promise<string> => Promise.resolve(text);
   return connectionOf({ path: name, read, context: undefined, canRunPlugins: false }, clock);
 }
@@ -98,7 +105,7 @@ interface KubeContext {
 }
 
 async function readContext({ path, read, context: wanted }: KubeconfigPlace): Promise<KubeContext> {
-  const config = parseConfig(path, await read());
+  const config = await parseConfig(path, await read());
   const current = wanted ?? text(config, 'current-context');
   if (current === undefined) throw broken(path, 'it has no current-context');
   const context = entry({ path, config, list: 'contexts', part: 'context' }, current);
@@ -122,7 +129,8 @@ async function readContext({ path, read, context: wanted }: KubeconfigPlace): Pr
   return { clusterName, cluster, user };
 }
 
-function parseConfig(path: string, content: string): Fields {
+async function parseConfig(path: string, content: string): Promise<Fields> {
+  const { parseYaml } = await import('../manifests/parse-yaml.ts'); // costs memory that a pod does not need
   const [document, ...others] = parseYaml(content);
   const error = document?.errors[0];
   if (error !== undefined) throw broken(path, `line ${error.line}, column ${error.column}: ${error.message}`);

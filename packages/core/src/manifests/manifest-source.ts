@@ -7,6 +7,7 @@ import { type ClusterEvent, resourceKinds, type ClusterStateSource } from '../mo
 import { type Clock, type Millis, millis, seconds } from '../base/time.ts';
 import { ManifestFolder, ManifestReport } from './manifest-folder.ts';
 import type { ManifestObject } from './read-manifest.ts';
+import { waitFor } from '../base/abortable.ts';
 
 /** Options of a manifest source. */
 export interface ManifestSourceOptions {
@@ -128,11 +129,8 @@ class ChangeNotice {
 
   /** Resolves `quiet` after the last notification of a burst (ten waits at most), or after `atMost`. */
   async wait({ atMost, quiet }: WaitLimits, signal: AbortSignal): Promise<void> {
-    const enough = new AbortController();
-    const slept = this.#clock.sleep(atMost, AbortSignal.any([signal, enough.signal]));
-    slept.catch(() => undefined); // the race gets the rejection
-    await Promise.race([this.#notified.promise, slept]);
-    enough.abort();
+    await waitFor(this.#notified.promise, { clock: this.#clock, limit: atMost }, signal);
+    signal.throwIfAborted();
     for (let step = 0; step < 10; step++) {
       const left = this.#notifiedAt + quiet - this.#clock.monotonic();
       if (left <= 0) break;

@@ -1,4 +1,4 @@
-import { aborted } from '../../base/abortable.ts';
+import { waitFor } from '../../base/abortable.ts';
 import * as check from '../../base/argument.ts';
 import { messageOf } from '../../base/errors.ts';
 import type { EventRecorder, EventSubject, RecordedEvent, Logger } from '../../base/log.ts';
@@ -155,14 +155,8 @@ export class ApiEventRecorder implements EventRecorder, AsyncDisposable {
 
   /** Waits until an event is recorded, or `time` has passed. */
   async #pause(time: number, signal: AbortSignal): Promise<void> {
-    const enough = new AbortController();
-    const stop = AbortSignal.any([signal, enough.signal]);
-    const timer =
-      time === Infinity ? aborted(stop) : this.#options.clock.sleep(millis(time), stop).catch(() => undefined);
-    await Promise.race([this.#poked.promise, timer]);
+    await waitFor(this.#poked.promise, { clock: this.#options.clock, limit: time }, signal);
     this.#poked = Promise.withResolvers<void>();
-    enough.abort();
-    await timer;
   }
 
   /** Returns the series with unsent events that is due first. */

@@ -3,6 +3,7 @@ import { asError, HostError, messageOf } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import { type Clock, type Millis, millis, type Random, seconds } from '../../base/time.ts';
 import { Lease, type LeaseOptions } from './lease.ts';
+import { within } from '../../base/abortable.ts';
 
 /** Timings of leadership; names and defaults as in kube-controller-manager. `leaseDuration` > `renewDeadline` > 1.2 `retryPeriod`. */
 export interface LeaderTimings {
@@ -103,7 +104,7 @@ interface Limit {
 /** Makes one attempt, for `limit` at most. Rejects only with `signal.reason`. */
 async function attempt(lease: Lease, limit: Limit, signal: AbortSignal): Promise<Attempt> {
   try {
-    const result = await within(limit, (stop) => lease.attempt(stop), signal);
+    const result = await limited(limit, (stop) => lease.attempt(stop), signal);
     return { status: result.status, reason: result.status === 'other' ? result.holder : '' };
   } catch (error) {
     signal.throwIfAborted();
@@ -134,7 +135,8 @@ async function lead({ lease, options, work }: Leadership, signal: AbortSignal): 
   // An error of aborted work does not matter.
   if (lostBecause !== undefined) return { status: 'lost', reason: lostBecause };
   const limit = { clock, limit: timings.retryPeriod };
-  await within(limit, (stop) => lease.release(stop), new AbortController().signal).catch(() => undefined); // it expires
+  const never = new AbortController().signal;
+  await limited(limit, (stop) => lease.release(stop), never).catch(() => undefined); // it expires
   signal.throwIfAborted();
   if (result.status === 'rejected') throw asError(result.reason);
   return { status: 'ended' };
@@ -163,22 +165,7 @@ async function renew(lease: Lease, options: LeaderOptions, done: AbortSignal): P
   }
 }
 
-/** Calls `use` with a signal that aborts after `limit` as well. */
-async function within<T>(
-  { clock, limit }: Limit,
-  use: (signal: AbortSignal) => Promise<T>,
-  signal: AbortSignal,
-): Promise<T> {
-  const over = new AbortController();
-  const enough = new AbortController();
-  const timer = clock.sleep(limit, AbortSignal.any([signal, enough.signal])).then(
-    () => over.abort(new HostError('lease.slow', `no answer within ${limit / 1000} s`)),
-    () => undefined,
-  );
-  try {
-    return await use(AbortSignal.any([signal, over.signal]));
-  } finally {
-    enough.abort();
-    await timer;
-  }
+function limited<T>(given: Limit, use: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
+  const late = (): HostError => new HostError('lease.slow', `no answer within ${given.limit / 1000} s`);
+  return within({ ...given, late }, use, signal);
 }

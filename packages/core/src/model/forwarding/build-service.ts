@@ -1,6 +1,6 @@
 import { objectArgument, requireList } from '../../base/argument.ts';
 import { sortInSteps, finish, type Steps } from '../../base/steps.ts';
-import { isEqual } from '../../base/values.ts';
+import { isEqual, compareTexts } from '../../base/values.ts';
 import type {
   ClusterStateView,
   TableOptions,
@@ -357,15 +357,10 @@ function compareDuplicates(a: Endpoint, b: Endpoint): number {
     Number(b.ready) - Number(a.ready) ||
     Number(b.serving) - Number(a.serving) ||
     Number(b.isLocal) - Number(a.isLocal) ||
-    compareText(a.nodeName ?? '', b.nodeName ?? '') ||
-    compareText(a.zoneHints.join(), b.zoneHints.join()) ||
-    compareText(a.nodeHints.join(), b.nodeHints.join())
+    compareTexts(a.nodeName ?? '', b.nodeName ?? '') ||
+    compareTexts(a.zoneHints.join(), b.zoneHints.join()) ||
+    compareTexts(a.nodeHints.join(), b.nodeHints.join())
   );
-}
-
-function compareText(a: string, b: string): number {
-  if (a === b) return 0;
-  return a < b ? -1 : 1;
 }
 
 function withoutDuplicates(sorted: readonly Endpoint[]): readonly Endpoint[] {
