@@ -25,7 +25,6 @@ export interface AgentHost extends FlowHost, AddressHost {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  /** Contents of /metrics; the agent adds its own collectors. */
   readonly metricsPage: MetricsPage;
   readonly listener: HttpListener;
   readonly events: EventRecorder;
@@ -33,13 +32,10 @@ export interface AgentHost extends FlowHost, AddressHost {
   readonly interfaceAddresses: () => readonly IpAddress[];
   /** The same with loopback addresses: where servers can listen. */
   readonly listenAddresses: () => readonly IpAddress[];
-  /** TCP and limits of the proxy for NodePorts on loopback. */
   readonly loopbackProxy: LoopbackProxyHost;
   /** Removes the rules of a stopped kube-proxy and of this agent's other modes (`all`), or only the latter. Rejects only when aborted. */
   readonly removeLeftRules: (whose: 'all' | 'ours', signal: AbortSignal) => Promise<LeftRules>;
-  /** Named packet counters of the kernel. */
   readonly packetCounts: RuleMetricsOptions['packetCounts'];
-  /** Views of the metrics server besides the state of the reconciler. */
   readonly views: EndpointViews;
   /** Called once, when the cluster was applied in every family for the first time. */
   readonly onForwarding: () => void;
@@ -51,7 +47,6 @@ export interface ApiServerContact {
   readonly addresses: () => readonly ApiServerAddress[];
   /** Calls `listener` after each change of `addresses`. One listener. */
   readonly onAddresses: (listener: () => void) => void;
-  /** Time since the last response of the API server. */
   readonly silence: () => Millis;
 }
 

@@ -94,7 +94,6 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   }
 }
 
-/** Returns a function that calls `then` once, after it was called for each family. */
 function onceForAll(ipFamilies: readonly IpFamily[], then: () => void): (ipFamily: IpFamily) => void {
   const missing = new Set(ipFamilies);
   return (ipFamily) => {

@@ -36,7 +36,6 @@ export interface RegisteredBackend {
   readonly detectVariant?: (place: BackendPlace, signal: AbortSignal) => Promise<IptablesVariant>;
   /** Removes its state. Default: `cleanup` of the backend in each family. */
   readonly removeState?: {
-    /** For `--cleanup`. */
     readonly always: RemoveState;
     /** At the start of another mode. Mostly there is no state to remove. */
     readonly atStart: RemoveState;

@@ -12,7 +12,6 @@ export interface FlowHost {
   readonly openFlowTable: () => Promise<FlowTable>;
 }
 
-/** Maximum number of flows in one debug line. */
 const maxLoggedFlows = 100;
 
 /** Removes the stale UDP flows of one family. Logs and counts the flows removed before a failure, too. */

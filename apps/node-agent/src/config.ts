@@ -65,7 +65,6 @@ function attempt<T>(work: () => T): T | undefined {
 
 interface Around {
   readonly env: Environment;
-  /** Contents of the files by path. */
   readonly texts: ReadonlyMap<string, string>;
 }
 

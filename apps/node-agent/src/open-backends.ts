@@ -3,7 +3,6 @@ import type { DataplaneBackend, DataplaneBackendFactory } from '@switchyard/core
 import type { IptablesVariant } from '@switchyard/netfilter/iptables';
 import { type BackendHost, backendOf, type BackendPlace } from './backends.ts';
 
-/** A mode, and the host and families to open it for. */
 interface DataplaneRequest extends BackendPlace {
   readonly mode: string;
   /** Called after a successful probe, before the backends are opened. */

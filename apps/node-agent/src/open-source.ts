@@ -21,7 +21,6 @@ import { contactRestoredEvent } from './events/agent-events.ts';
 import type { MetricsPage } from './metrics/metrics-page.ts';
 import { version } from './version.ts';
 
-/** Access of a source to this process. */
 interface SourceNeeds {
   readonly nodeName: NodeName;
   readonly clock: Clock;
@@ -30,7 +29,6 @@ interface SourceNeeds {
   readonly metricsPage: MetricsPage;
 }
 
-/** Source of the cluster and recorder of its Events. */
 interface OpenedSource {
   readonly source: ClusterStateSource;
   /** For the log: the API server's URL, without credentials, or the folder. */

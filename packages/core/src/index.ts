@@ -87,7 +87,7 @@ export type { DataplaneTraits, MetricSet } from './model/forwarding/dataplane-tr
 export * from './base/errors.ts';
 
 // Parts that programs around the model share: time, waiting, log, events, metrics, values.
-export * from './base/abortable.ts';
+export { abortable, aborted, runTogether, within } from './base/abortable.ts';
 export { type BackOff, type BackOffBounds, newBackOff } from './base/back-off.ts';
 export type { Branded } from './base/brand.ts';
 export { compareTexts, isEqual } from './base/values.ts';

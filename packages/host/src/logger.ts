@@ -28,7 +28,6 @@ interface LogSink {
   write(line: string): void;
 }
 
-/** Inputs of a text logger. */
 interface LoggerSource {
   /** Read for each line, because it can change. */
   readonly level: () => LogLevel;
@@ -43,7 +42,6 @@ export interface SteadyOutput extends LogSink {
   flush(): void;
 }
 
-/** Descriptor, loss callback and capacity. */
 interface SteadyOutputOptions {
   readonly fd: number;
   /** Called when writing works again, with the number of dropped lines and the first error. */
@@ -241,7 +239,6 @@ function stamp(time: number): string {
 /** `text`: lines as klog writes them. `json`: one object per line. */
 export type LogFormat = 'text' | 'json';
 
-/** Log format and first level. */
 interface LogOptions {
   readonly format: LogFormat;
   readonly level: LogLevel;

@@ -9,7 +9,6 @@ import { removeBirthmark, thenBirthmark } from './left-rules.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
 import { type PlaceWithoutIptables, refuseUnseenRules } from './tables.ts';
 
-/** Options of a clean-up. */
 interface CleanUpOptions {
   readonly backendHost: BackendHost;
   readonly files: KernelFiles;

@@ -30,7 +30,6 @@ const timeout: Millis = seconds(3);
 /** kube-proxy's default for `metricsBindAddress`. */
 const place = { host: '127.0.0.1', port: 10_249, path: '/metrics' } as const;
 
-/** Asks on kube-proxy's usual metrics port, on loopback. */
 const askMetrics: AskMetrics = () =>
   new Promise((resolve) => {
     const request = get({ ...place, agent: false, signal: AbortSignal.timeout(timeout) }, (response) => {
@@ -89,7 +88,6 @@ export async function removeNftTable(tables: NftTables, ipFamily: IpFamily): Pro
 
 const kubeProxyTable = 'kube-proxy';
 
-/** Access to the state that the ipvs mode of kube-proxy left. */
 interface IpvsHost {
   readonly runner: CommandRunner;
   readonly files: KernelFiles;

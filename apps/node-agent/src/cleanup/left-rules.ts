@@ -16,7 +16,6 @@ import { mayHaveOurChains } from './tables.ts';
 import { removeNftTable } from './kube-proxy.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
 
-/** Input of the removal of rules that other modes and kube-proxy may have left. */
 interface LeftRulesOptions {
   readonly mode: string;
   /** Variant that the iptables mode writes; undefined in another mode. If it is unknown in that mode, no iptables is examined. */

@@ -13,7 +13,6 @@ export interface NftTables {
   deleteTable(place: NftTable): Promise<boolean>;
 }
 
-/** A table of this network namespace. */
 type NftTable = Pick<TablePlace, 'family' | 'table'>;
 
 /** The tables of this network namespace's kernel, over netlink. */
@@ -23,7 +22,6 @@ export const kernelTables: NftTables = {
   deleteTable: async (place) => (await import('@switchyard/netfilter')).deleteTable(place),
 };
 
-/** Access to what the kernel says of iptables tables without the programs of iptables. */
 interface TablesOfKernel {
   readonly tables: NftTables;
   readonly files: KernelFiles;

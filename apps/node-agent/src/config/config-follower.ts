@@ -7,7 +7,6 @@ import type { EffectiveSettings } from './effective.ts';
 import { isReadIn, type ProxyMode, proxyModeOf } from './proxy-mode.ts';
 import type { ChangeClass } from './schema/field.ts';
 
-/** A setting that differs between two configurations. */
 interface SettingChange {
   readonly path: string;
   /** Both as written in a file. */
@@ -35,7 +34,6 @@ function changes(before: Settings, now: Settings, mode: ProxyMode): readonly Set
 /** The configuration as it is now. */
 export interface ConfigFollower {
   current(): RunConfig;
-  /** Calls `listener` after each change that applies to the running process. */
   onChange(listener: () => void): void;
 }
 

@@ -9,7 +9,6 @@ import type { FlagValues } from './flags/parse-flags.ts';
 import { kubeProxySchema } from './schema/kube-proxy-fields.ts';
 import { switchyardSchema } from './schema/switchyard-fields.ts';
 
-/** Files as decoded, and their texts by path. */
 interface ReadFiles {
   readonly files: ConfigFiles;
   readonly texts: ReadonlyMap<string, string>;

@@ -37,7 +37,6 @@ export function flagzValues(given: FlagValues, settings: EffectiveSettings): Rea
   return new Map(sorted.map((flag) => [flag.name, given.get(flag.name)?.texts.join(',') ?? unsetText(flag, settings)]));
 }
 
-/** Formats the value of a field as text for a flag. */
 function flagText(type: FieldType, value: FieldValue): string {
   if (value instanceof Map) return [...value].map(([name, on]) => `${name}=${on}`).join(',');
   const plain = type === 'nanoseconds' ? formatDuration(Number(value)) : toPlain(type, value);

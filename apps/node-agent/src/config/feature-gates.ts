@@ -2,7 +2,6 @@ import { type FeatureGate, type GateStage, type GateStageName, gateTable } from 
 import { gatesOfOthers, otherReleaseGates } from './other-gates.ts';
 import { kubernetesVersion } from './kubernetes-version.ts';
 
-/** A gate as it is in one release. */
 interface GateState extends Omit<FeatureGate, 'stages' | 'goneIn'>, Omit<GateStage, 'since'> {
   /** The release lacks the gate because its feature became permanent. */
   readonly isPermanent: boolean;
@@ -29,7 +28,6 @@ const states: ReadonlyMap<string, GateState> = new Map(
 /** Every gate with a state, in the emulated Kubernetes release. Excludes permanent ones. */
 export const featureGates: readonly GateState[] = [...states.values()].filter(({ isPermanent }) => !isPermanent);
 
-/** Names of other components' gates, of every release. */
 const othersNames: ReadonlySet<string> = new Set([...gatesOfOthers, ...otherReleaseGates]);
 
 /**

@@ -11,7 +11,6 @@ export interface GateStage {
   readonly isLocked: boolean;
 }
 
-/** At least one stage. */
 type GateStages = readonly [GateStage, ...GateStage[]];
 
 /** One feature gate that is about a proxy, or about every component. */

@@ -86,7 +86,6 @@ function ignoredSettings(settings: Settings, mode: ProxyMode | undefined): reado
   });
 }
 
-/** Returns why a field has no effect; undefined if it has one. */
 function idleReason(field: Field, mode: ProxyMode | undefined): string | undefined {
   if (mode !== undefined && !isReadIn(mode, field)) return unreadReason(mode, field);
   return field.meaning.kind === 'ignored' ? field.meaning.why : undefined;

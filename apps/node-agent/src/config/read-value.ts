@@ -30,7 +30,6 @@ function trimmed(value: number): string {
   return String(Number(value.toFixed(6)));
 }
 
-/** A value, or why it does not fit its type. */
 type ReadValue =
   | { readonly status: 'read'; readonly value: FieldValue }
   | { readonly status: 'refused'; readonly why: string };

@@ -37,7 +37,6 @@ export interface DataplaneConfig {
   readonly mode: ProxyMode;
   readonly iptables: IptablesConfig;
   readonly ebpf: EbpfConfig;
-  /** `conntrack.tcpBeLiberal`. */
   readonly tcpBeLiberal: boolean;
   /** Maximum interval between retries, and between full reads of legacy iptables; health checks fail after twice this time. */
   readonly syncPeriod: Millis;
@@ -47,7 +46,6 @@ export interface DataplaneConfig {
 export type DetectLocal =
   /** The first range of each family counts; without one, pods of that family are not recognized. */
   | { readonly kind: 'clusterCIDR'; readonly cidrs: Readonly<Partial<Record<IpFamily, Cidr>>> }
-  /** The ranges of the Node's `spec.podCIDRs`. */
   | { readonly kind: 'nodeCIDR' }
   | { readonly kind: 'bridgeInterface'; readonly name: string }
   | { readonly kind: 'interfaceNamePrefix'; readonly prefix: string };
@@ -96,7 +94,6 @@ export interface RunConfig extends LogConfig, DataplaneConfig, ClusterPlace {
   readonly nodePortAddresses: NodePortAddresses;
   /** Undefined: no server. */
   readonly healthz: BindTarget | undefined;
-  /** Undefined: no server. */
   readonly metricsServer: BindTarget | undefined;
   /** A server that cannot listen ends the process instead of retrying. */
   readonly bindAddressHardFail: boolean;
@@ -117,7 +114,6 @@ export interface RunConfig extends LogConfig, DataplaneConfig, ClusterPlace {
 
   /** Every setting by its path; `/configz` shows them. */
   readonly settings: EffectiveSettings;
-  /** The flags that were given; `/flagz` shows them. */
   readonly flags: FlagValues;
   /** Notes that the process logs when it starts. */
   readonly notes: readonly ConfigNote[];
@@ -125,7 +121,6 @@ export interface RunConfig extends LogConfig, DataplaneConfig, ClusterPlace {
   readonly files: ReadonlyMap<string, string>;
 }
 
-/** Configuration of commands other than running. */
 interface CommandConfig extends LogConfig, DataplaneConfig {
   readonly notes: readonly ConfigNote[];
 }
@@ -137,7 +132,6 @@ export type Config =
   | ({ readonly kind: 'dump'; readonly ofEveryMode: boolean } & CommandConfig)
   /** `ofKubeProxyToo`: kube-proxy's own objects as well. */
   | ({ readonly kind: 'cleanup'; readonly ofKubeProxyToo: boolean } & CommandConfig)
-  /** Write kube-proxy's part of the configuration to a file. */
   | ({ readonly kind: 'write'; readonly file: string; readonly settings: Settings } & CommandConfig)
   | { readonly kind: 'help' }
   | { readonly kind: 'version'; readonly form: 'line' | 'raw' };

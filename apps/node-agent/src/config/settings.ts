@@ -2,7 +2,6 @@ import { InvariantError, withoutLeadingZeros } from '@switchyard/core';
 import { formatDuration } from './read-value.ts';
 import { type Field, fieldAt, type FieldValue, isZero, type Schema } from './schema/field.ts';
 
-/** Where a value comes from. */
 type Origin =
   | { readonly kind: 'default' }
   | { readonly kind: 'flag'; readonly flag: string }
@@ -49,14 +48,12 @@ export class Settings {
     );
   }
 
-  /** The value of a field and where it comes from. */
   at(path: string): Setting {
     const setting = this.#values.get(path);
     if (setting === undefined) throw new InvariantError(`${this.schema.kind} has no field ${path}`);
     return setting;
   }
 
-  /** A text. */
   text(path: string): string {
     return String(this.at(path).value);
   }
@@ -75,17 +72,14 @@ export class Settings {
     return this.at(path).value === true;
   }
 
-  /** A list of texts. */
   list(path: string): readonly string[] {
     return this.at(path).value as readonly string[]; // the type of the field, checked when it was read
   }
 
-  /** Gates by name. */
   gates(path: string): ReadonlyMap<string, boolean> {
     return this.at(path).value as ReadonlyMap<string, boolean>; // as above
   }
 
-  /** Fields with their settings, in the order of the schema. */
   entries(): readonly (readonly [Field, Setting])[] {
     return this.schema.fields.map((field) => [field, this.at(field.path)]);
   }

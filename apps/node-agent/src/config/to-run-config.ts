@@ -39,7 +39,6 @@ import type { Settings } from './settings.ts';
 /** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Sources of a run configuration. */
 interface RunParts {
   readonly settings: EffectiveSettings;
   readonly flags: FlagValues;

@@ -99,7 +99,6 @@ function sourceProblems(kubeProxy: Settings, switchyard: Settings): readonly Pro
   return [problemAt(switchyard.schema, 'manifests', switchyard.at('manifests'), why)];
 }
 
-/** Whether a mode reads the settings of sockets. */
 function readsSockets(switchyard: Settings, mode: ProxyMode): boolean {
   return switchyard.entries().some(([field]) => field.path === 'ebpf.socketLB' && isReadIn(mode, field));
 }

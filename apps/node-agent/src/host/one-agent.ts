@@ -1,6 +1,15 @@
 import { once } from 'node:events';
 import { connect, createServer, type Server } from 'node:net';
-import { type Clock, HostError, type Millis, millis, seconds, type NodeName, systemClock } from '@switchyard/core';
+import {
+  type Clock,
+  HostError,
+  type Millis,
+  millis,
+  seconds,
+  type NodeName,
+  systemClock,
+  within,
+} from '@switchyard/core';
 import { hostname } from 'node:os';
 import { version } from '../version.ts';
 
@@ -28,7 +37,6 @@ const maxAnswer = 4096;
 const attempts = 5;
 const retryGap: Millis = millis(100);
 
-/** Options of claiming the node; `name` is the name of the socket, for tests. */
 interface ClaimOptions {
   readonly clock: Clock;
   readonly name?: string;
@@ -68,22 +76,14 @@ type AgentAnswer =
 
 /** Asks the agent of this network namespace for its identity. */
 export async function askAgent({ clock, name = socketName }: ClaimOptions, signal: AbortSignal): Promise<AgentAnswer> {
-  const enough = new AbortController();
-  const stop = AbortSignal.any([signal, enough.signal]);
-  const timeout = clock.sleep(answerTimeout, stop).then(
-    () => enough.abort(),
-    () => undefined,
-  );
+  const late = new HostError('host.secondAgent', 'the agent on this node does not answer');
   try {
-    const text = await readAnswer(name, stop);
+    const limits = { clock, limit: answerTimeout, late: () => late };
+    const text = await within(limits, (stop) => readAnswer(name, stop), signal);
     return text === undefined ? { status: 'none' } : { status: 'running', identity: parseIdentity(text) };
   } catch (error) {
-    signal.throwIfAborted();
-    if (!enough.signal.aborted) throw error;
+    if (error !== late) throw error;
     return { status: 'running', identity: undefined };
-  } finally {
-    enough.abort();
-    await timeout;
   }
 }
 
@@ -94,7 +94,6 @@ export async function refuseWhileRunning(clock: Clock, signal: AbortSignal): Pro
   throw new HostError('host.running', `an agent runs on this node: ${describe(other.identity)}; stop it first`);
 }
 
-/** Describes an agent for messages. */
 function describe(identity: AgentIdentity | undefined): string {
   if (identity === undefined)
     return 'it holds the socket @switchyard-agent, but does not answer (ss -xlp shows its pid)';

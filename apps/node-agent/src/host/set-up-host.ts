@@ -4,7 +4,6 @@ import { type KernelFiles, sysctlPath } from '@switchyard/host';
 import type { RunConfig, ConntrackConfig } from '../config/run-config.ts';
 import { nodeWarning } from '../events/agent-events.ts';
 
-/** One setting of the kernel and its wanted value. */
 interface WantedSetting {
   readonly path: string;
   readonly value: number;
@@ -55,18 +54,14 @@ function exactly(name: string, value: number): WantedSetting {
   return { path: sysctlPath(`net.netfilter.${name}`), value, rule: 'exactly' };
 }
 
-/** Access to the machine for the set-up. */
 interface SetUpHost {
   readonly files: KernelFiles;
-  /** Processor cores of the machine. */
   readonly cores: number;
-  /** IP families of this machine. */
   readonly ipFamilies: readonly IpFamily[];
   readonly logger: Logger;
   readonly events: EventRecorder;
 }
 
-/** Settings that the set-up applies. */
 type SetUpConfig = Pick<RunConfig, 'mode' | 'iptables' | 'conntrack' | 'oomScoreAdj' | 'nodeName'>;
 
 /**
@@ -115,7 +110,6 @@ function allowLocalhostNodePorts({ mode, iptables }: SetUpConfig, host: SetUpHos
   }
 }
 
-/** Applies settings; returns the refusals. */
 function make(settings: readonly WantedSetting[], { files, logger }: SetUpHost): readonly HostError[] {
   const refused: HostError[] = [];
   const changed: string[] = [];

@@ -12,7 +12,6 @@ import type { LeftRules } from '../cleanup/left-rules.ts';
 import { nodeWarning } from '../events/agent-events.ts';
 import type { Removal } from '../cleanup/removal.ts';
 
-/** Options of a take-over. */
 interface TakeOverOptions {
   readonly nodeName: NodeName;
   /** Removes the rules of a stopped kube-proxy and of this agent's other modes (`all`), or only the latter. */

@@ -27,7 +27,6 @@ import { type HttpAnswer, type HttpRequest, jsonAnswer, textAnswer } from '@swit
 import { includesType, parseAccept } from './zpages.ts';
 import { type DebugState, failureView, familySummary, optional, timeText } from './debug-state.ts';
 
-/** Query of `/debug/explain`. */
 interface ExplainQuery {
   readonly from: IpAddress;
   readonly to: IpAddress;
@@ -40,12 +39,10 @@ interface ExplainQuery {
   readonly format: 'text' | 'json' | undefined;
 }
 
-/** The query, or its fault. */
 type ParsedExplainQuery =
   | { readonly status: 'ok'; readonly query: ExplainQuery }
   | { readonly status: 'bad'; readonly why: string };
 
-/** Usage of `/debug/explain`. */
 const explainUsage: string = [
   'usage: /debug/explain?from=ADDRESS&to=ADDRESS:PORT[/PROTOCOL][&source=pod|node|outside][&sent=here|elsewhere][&format=text|json]',
   '  from    address of the sender, such as 10.244.1.7',
@@ -103,7 +100,6 @@ function bad(why: string): ParsedExplainQuery {
   return { status: 'bad', why };
 }
 
-/** Explanation of one flow. */
 interface ExplainedFlow {
   readonly flow: Flow;
   /** How `flow.from` is known. */
@@ -113,7 +109,6 @@ interface ExplainedFlow {
   readonly isBySocket: boolean;
   /** Of the Service port that answers, if its last apply failed: the kernel may do otherwise. */
   readonly failure: Failure | undefined;
-  /** Where the family stands. */
   readonly summary: Readonly<Record<string, unknown>>;
 }
 
@@ -230,7 +225,6 @@ function jsonView({ flow, sourceReason, explanation, failure, summary }: Explain
   };
 }
 
-/** Formats an explained flow as text: verdict, Service and frontend, reasons. */
 function explanationText({ flow, sourceReason, isBySocket, explanation, failure, summary }: ExplainedFlow): string {
   const target = `${addressAndPort(flow.destination, flow.destinationPort)}/${flow.protocol}`;
   const { verdict, reasons } = explanation;

@@ -89,7 +89,6 @@ function isAsked(filter: Filter, key: ServicePortKey): boolean {
   return key === filter.name || (filter.kind === 'service' && key.startsWith(`${filter.name}:`));
 }
 
-/** Whether a Service or port that was requested by name exists. */
 function isAnythingThere({ services, astray }: Selection): boolean {
   return astray.length > 0 || [...services].length > 0;
 }

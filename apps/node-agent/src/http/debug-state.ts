@@ -11,7 +11,6 @@ export interface DebugState {
   readonly socketLb: EbpfConfig['socketLb'];
   /** Every family of this node, whether anything was applied to it or not. */
   readonly ipFamilies: readonly IpFamily[];
-  /** Applied tables by family; see `Reconciler.tables`. */
   readonly tables: () => ReadonlyMap<IpFamily, ForwardingTable>;
   readonly status: () => ReconcilerStatus;
   /** Addresses of this machine's interfaces now, without loopback. */

@@ -89,7 +89,6 @@ function routesOfMetrics({ config, metricsPage, views, debug, clock, logger }: E
   return metricsRoutes({ metricsPage, views, debug, mode, enableProfiling, featureGates, profiler, clock, logger });
 }
 
-/** One server of the agent. */
 interface ServerOptions {
   /** For logs and errors, such as `healthz`. */
   readonly name: string;

@@ -9,7 +9,6 @@ import {
 } from '@switchyard/core/health';
 import { type Route, get } from './route.ts';
 
-/** Options of the endpoints of the health server. */
 interface HealthRoutesOptions {
   readonly health: () => ProxyHealth;
   readonly clock: Clock;
@@ -30,7 +29,6 @@ export function healthRoutes({ health, clock, metrics }: HealthRoutesOptions): r
   return [route('healthz', healthzAnswer), route('livez', livezAnswer)];
 }
 
-/** Prometheus' text format. */
 const metricsContentType = 'text/plain; version=0.0.4; charset=utf-8';
 
 /**

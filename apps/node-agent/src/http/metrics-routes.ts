@@ -17,9 +17,7 @@ import { forwardingAnswer } from './debug-forwarding.ts';
 export interface EndpointViews {
   /** The configuration in force, by the name of its API group: `kubeproxy.config.k8s.io`, and ours. */
   readonly configz: () => Readonly<Record<string, unknown>>;
-  /** Every flag and its value in force. */
   readonly flagz: () => ReadonlyMap<string, string>;
-  /** Changes the verbosity of the log at once, as `-v`. */
   readonly setVerbosity: (verbosity: number) => void;
   readonly process: ProcessFacts;
 }
@@ -29,7 +27,6 @@ export interface MetricsRoutesOptions {
   readonly metricsPage: Pick<MetricsPage, 'metricsText'>;
   readonly views: EndpointViews;
   readonly debug: DebugState;
-  /** What `/proxyMode` answers. */
   readonly mode: ProxyMode;
   readonly enableProfiling: boolean;
   /** Gates `ComponentStatusz` and `ComponentFlagz` count here; a gate that is not named is on. */

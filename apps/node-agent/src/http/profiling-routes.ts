@@ -9,7 +9,6 @@ import { type Logger, type Millis, seconds } from '@switchyard/core';
 import { oneAtATime, get, type Route } from './route.ts';
 import type { Profiler } from './profiler.ts';
 
-/** Options of the profiling endpoints. */
 interface ProfilingRoutesOptions {
   readonly profiler: () => Promise<Profiler>;
   /** Of this process, its name first. */

@@ -8,7 +8,6 @@ import {
 import { type Logger, messageOf } from '@switchyard/core';
 import { SlowReaderError } from '../metrics/shared-pages.ts';
 
-/** Methods of the agent's endpoints. */
 type HttpMethod = 'GET' | 'PUT' | 'DELETE';
 
 /** One endpoint. */

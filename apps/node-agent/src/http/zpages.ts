@@ -1,7 +1,6 @@
 import { type HttpAnswer, type HttpRequest, jsonAnswer, textAnswer } from '@switchyard/core/health';
 import type { Millis } from '@switchyard/core';
 
-/** One entry of an `Accept` header. */
 interface MediaRange {
   /** Such as `application/json` or `text/*`, in lower case. */
   readonly type: string;
@@ -42,11 +41,9 @@ export interface ProcessFacts {
   /** Version of the runtime, such as `v24.21.0`. */
   readonly nodeVersion: string;
   readonly version: string;
-  /** Name of the program and its arguments. */
   readonly commandLine: readonly string[];
 }
 
-/** Facts about this process in `/statusz`. */
 interface StatuszFacts extends Pick<ProcessFacts, 'startTime' | 'nodeVersion' | 'version'> {
   /** Wall clock. */
   readonly now: Millis;

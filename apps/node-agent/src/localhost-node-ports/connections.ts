@@ -11,6 +11,7 @@ import {
   HostError,
   type IpAddress,
   type Port,
+  within,
 } from '@switchyard/core';
 import type { EndpointChoice } from './endpoint-choice.ts';
 
@@ -19,7 +20,6 @@ const dialTimeout: Millis = seconds(5);
 /** Endpoints that are tried for one connection. */
 const maxDials = 3;
 
-/** Options of `Connections`. */
 interface ConnectionsOptions {
   readonly network: Pick<TcpNetwork, 'dial'>;
   /** Maximum number of open connections; each takes two descriptors. */
@@ -43,7 +43,6 @@ export class Connections implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Clients that are being served. */
   get size(): number {
     return this.#clients.size;
   }
@@ -58,7 +57,6 @@ export class Connections implements AsyncDisposable {
     void this.#serve(client, source, choice);
   }
 
-  /** Resets every connection. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort(new Error('the agent stops'));
     for (const socket of [...this.#clients, ...this.#endpoints]) socket.resetAndDestroy();
@@ -100,20 +98,10 @@ export class Connections implements AsyncDisposable {
     return undefined;
   }
 
-  async #dial(endpoint: Parameters<TcpNetwork['dial']>[0], signal: AbortSignal): Promise<Socket> {
+  #dial(endpoint: Parameters<TcpNetwork['dial']>[0], signal: AbortSignal): Promise<Socket> {
     const { network, clock } = this.#options;
-    const done = new AbortController();
-    const late = new AbortController();
-    const waiting = clock.sleep(dialTimeout, done.signal).then(
-      () => late.abort(new Error(`no answer in ${dialTimeout / 1000} s`)),
-      () => undefined, // connected, or failed earlier
-    );
-    try {
-      return await network.dial(endpoint, AbortSignal.any([signal, late.signal]));
-    } finally {
-      done.abort();
-      await waiting;
-    }
+    const late = (): Error => new HostError('host.dial', `no answer in ${dialTimeout / 1000} s`);
+    return within({ clock, limit: dialTimeout, late }, (stop) => network.dial(endpoint, stop), signal);
   }
 }
 

@@ -27,10 +27,8 @@ import { EndpointChoice } from './endpoint-choice.ts';
 import type { Reconciler } from '@switchyard/core/engine';
 import type { ProxyLimits } from '../host/descriptors.ts';
 
-/** Options of the loopback proxy of one family. */
 interface LocalhostNodePortsOptions {
   readonly ipFamily: IpFamily;
-  /** Name of the Node, for Events. */
   readonly nodeName: NodeName;
   readonly network: Pick<TcpNetwork, 'listen'>;
   readonly connections: Pick<Connections, 'accept'>;
@@ -239,7 +237,6 @@ export interface LoopbackProxyHost {
   readonly random: Random;
 }
 
-/** Options of the loopback proxies of a node. */
 interface LoopbackProxiesOptions {
   readonly nodeName: NodeName;
   readonly ipFamilies: readonly IpFamily[];
@@ -252,7 +249,6 @@ interface LoopbackProxiesOptions {
   };
 }
 
-/** The loopback proxies of all families. */
 interface LoopbackProxies extends AsyncDisposable {
   /** Follows the applied table of a family. Call it after each apply. */
   followApplied(ipFamily: IpFamily, reconciler: Pick<Reconciler, 'tables' | 'status'>): Promise<void>;

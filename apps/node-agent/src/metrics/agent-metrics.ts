@@ -49,7 +49,6 @@ export function addMetrics(agent: MeasuredAgent, signal: AbortSignal): void {
   host.metricsPage.addCollector((asked) => (now().serviceMetrics.kind === 'on' ? ofServices(asked) : []));
 }
 
-/** State of a running agent on the page. */
 interface AgentView {
   readonly backend: string;
   readonly featureGates: ReadonlyMap<string, boolean>;
@@ -57,7 +56,6 @@ interface AgentView {
   readonly health: () => ProxyHealth;
 }
 
-/** Adds the metrics of a running agent. */
 function addAgentCollectors(page: MetricsPage, view: AgentView): void {
   page.addCollector(() => [
     buildInfo(),

@@ -31,15 +31,12 @@ export interface MetricsText {
 
 /** Contents of `/metrics`. */
 export interface MetricsPage {
-  /** Metrics that the agent's parts update. */
   readonly metrics: Metrics;
-  /** Adds families that are computed at each scrape. */
   addCollector(collector: Collector): void;
   /** The text of the page in the format of an `Accept` header. Rejects if a collector rejects. */
   metricsText(accept: string | undefined, signal: AbortSignal): Promise<MetricsText>;
 }
 
-/** Options of a page. */
 interface MetricsPageOptions {
   /** Metrics of other modes are not on the page. */
   readonly mode: string;

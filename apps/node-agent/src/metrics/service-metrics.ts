@@ -15,7 +15,6 @@ import type { DataplaneBackend, ServiceCounters } from '@switchyard/core/engine'
 import { collectedFamily, type CollectedSample } from '@switchyard/host';
 import type { Collector } from './metrics-page.ts';
 
-/** Options of the metrics of Services. */
 interface ServiceMetricsOptions {
   readonly backends: readonly DataplaneBackend[];
   /** Maximum number of Service ports of a family with their own series. Read for each reading, so it may change. */
@@ -110,17 +109,14 @@ const drops: SamplesOf = (ipFamily, { namespace, name, portName, protocol }, cou
     name,
   ]);
 
-/** Options of `BoundedCounters`. */
 interface BoundedCountersOptions {
   readonly backend: Pick<DataplaneBackend, 'ipFamily' | 'observers'>;
   readonly clock: Clock;
   /** Maximum number of Service ports with their own series. */
   readonly limit: number;
-  /** Time for which a reading is reused. */
   readonly maxAge: Millis;
 }
 
-/** The counters of some services. */
 interface CountersReading {
   readonly ipFamily: IpFamily;
   /** In no particular order; at most `limit`. */

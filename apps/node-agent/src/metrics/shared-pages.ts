@@ -40,7 +40,6 @@ export class SharedPages {
   readonly #source: Pick<MetricsPage, 'metricsText'>;
   /** Orders that have not begun yet. */
   readonly #orders = new Map<MetricsFormat, Order>();
-  /** Resolves when the newest order is done. */
   #done: Promise<unknown> = Promise.resolve();
   /** Pages with readers, oldest first. */
   readonly #pages = new Set<Page>();

@@ -11,7 +11,6 @@ import {
 } from '@switchyard/core';
 import type { RunConfig } from '../config/run-config.ts';
 
-/** Options of `OwnNode`. */
 interface OwnNodeOptions {
   readonly config: Pick<RunConfig, 'nodeName' | 'bindAddress'>;
   readonly state: ClusterStateView;
@@ -39,13 +38,11 @@ export class OwnNode {
     return this.#bindAddress !== undefined || this.#addresses.length > 0;
   }
 
-  /** Whether the Node has pod ranges of any family. */
   get hasPodCidrs(): boolean {
     this.#update();
     return this.#podCidrs.length > 0;
   }
 
-  /** Ranges of `spec.podCIDRs`. */
   get podCidrs(): readonly Cidr[] {
     this.#update();
     return this.#podCidrs;
@@ -66,7 +63,6 @@ export class OwnNode {
     return this.#addresses.find((address) => ipFamilyOf(address) === ipFamily);
   }
 
-  /** The Node's first pod range of a family. */
   podCidrOf(ipFamily: IpFamily): Cidr | undefined {
     this.#update();
     return this.#podCidrs.find((cidr) => cidrFamilyOf(cidr) === ipFamily);

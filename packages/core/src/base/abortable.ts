@@ -1,4 +1,11 @@
-import { requireList, requireSignal, wrongArgument } from './argument.ts';
+import {
+  requireList,
+  requireSignal,
+  wrongArgument,
+  objectArgument,
+  requireFunction,
+  requireMethods,
+} from './argument.ts';
 import { type Clock, type Millis, millis } from './time.ts';
 
 /**
@@ -79,12 +86,19 @@ export async function waitFor(
   await timer;
 }
 
-/** Calls `use` with a signal that aborts after `limit` as well, with `late()` as the reason. */
+/**
+ * Calls `use` with a signal that aborts after `limit` as well, with `late()` as the reason. Rejects with `UsageError` for arguments
+ * of other types.
+ */
 export async function within<T>(
-  { clock, limit, late }: { readonly clock: Pick<Clock, 'sleep'>; readonly limit: Millis; readonly late: () => Error },
+  options: { readonly clock: Pick<Clock, 'sleep'>; readonly limit: Millis; readonly late: () => Error },
   use: (signal: AbortSignal) => Promise<T>,
   signal: AbortSignal,
 ): Promise<T> {
+  requireMethods('within: options.clock', objectArgument('within: options', options)['clock'], ['sleep']);
+  requireFunction('within: use', use);
+  requireSignal('within: signal', signal);
+  const { clock, limit, late } = options;
   const over = new AbortController();
   const enough = new AbortController();
   const timer = clock.sleep(limit, AbortSignal.any([signal, enough.signal])).then(

@@ -7,9 +7,7 @@ export type RunReason = 'change' | 'retry' | 'resync';
 /** Result of a run. `after` overrides the back-off for this one retry. */
 export type RunOutcome = { readonly status: 'done' } | { readonly status: 'retry'; readonly after?: Millis };
 
-/**
- * The function to run, and its periods. Periods are read for each run and poke, so a getter may change them later.
- */
+/** The function to run, and its periods. Periods are read for each run and poke, so a getter may change them later. */
 export interface BoundedRunnerOptions {
   readonly clock: Clock;
   /** Minimum time between the end of a run and the start of the next one. */
@@ -97,7 +95,6 @@ export class BoundedRunner {
     }
   }
 
-  /** Sleeps for `duration`, or until poked or aborted. */
   async #sleep(duration: Millis, signal: AbortSignal): Promise<void> {
     const controller = new AbortController();
     const onAbort = (): void => controller.abort(signal.reason);

@@ -41,10 +41,9 @@ export interface Interner {
 const maxValues = 20_000;
 
 /**
- * An interner for what repeats all over a cluster: node names, zones, port names, lists of ports. Every
- * JSON document brings its own copies; at 100,000 endpoints they would weigh more than the records. It
- * forgets everything when it has grown too large: later values get new copies, which is only larger,
- * never wrong.
+ * An interner for what repeats all over a cluster: node names, zones, port names, lists of ports. Every JSON document
+ * brings its own copies; at 100,000 endpoints they would weigh more than the records. It forgets everything when it has
+ * grown too large: later values get new copies, which is only larger, never wrong.
  */
 export function newInterner(): Interner {
   const strings = new Map<string, string>();

@@ -26,7 +26,6 @@ export class FairTurns {
     this.#schedule();
   }
 
-  /** Resolves in a later turn. */
   next(place: ClientPlace): Promise<void> {
     return new Promise((resolve) => this.add(place, resolve));
   }
@@ -51,13 +50,10 @@ export class FairTurns {
 
 /** A connection of a pool. */
 export interface PooledConnection {
-  /** Closes the connection at once. */
   cut(): void;
 }
 
-/** Limits of a pool. */
 interface PoolLimits {
-  /** Limit of open connections. */
   readonly connections: number;
   /** Time limit for starting a request, and for sending it from its first byte. */
   readonly requestTime: Millis;
@@ -83,7 +79,6 @@ export class ConnectionPool {
     this.#clock = clock;
   }
 
-  /** Open connections. */
   get size(): number {
     return this.#members.size;
   }
@@ -121,7 +116,6 @@ export class ConnectionPool {
     if (this.#expecting.size === 0) this.#sleep?.abort();
   }
 
-  /** Cuts all connections. */
   cutAll(): void {
     for (const connection of this.#members) this.#cut(connection);
   }

@@ -77,7 +77,6 @@ export class HttpConnection extends Duplex implements PooledConnection {
     });
   }
 
-  /** Place of the client. */
   get place(): ClientPlace {
     return this.#options.place;
   }

@@ -197,7 +197,6 @@ function isWithoutIpv6(error: unknown): boolean {
 /** Longest body of a request; PUT /debug/flags/v needs a few bytes. */
 const maxBodyBytes = 64 * 1024;
 
-/** One request of a client and its answer. */
 interface HttpExchange {
   readonly connection: HttpConnection;
   readonly request: IncomingMessage;

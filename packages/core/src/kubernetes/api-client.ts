@@ -293,7 +293,6 @@ function errorEvent(status: object, request: string): ApiFailure {
   return failureFrom({ request, status: code, retryAfter: undefined, body: JSON.stringify(status) });
 }
 
-/** Aborts a signal after a period without activity. */
 interface InactivityTimer extends Disposable {
   /** Aborts after `limit` without a `touch`. */
   readonly signal: AbortSignal;

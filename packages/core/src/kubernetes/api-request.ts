@@ -89,7 +89,6 @@ export interface RequestMeasure {
   ended(): void;
 }
 
-/** A request to measure. */
 interface MeasuredRequest {
   readonly url: URL;
   readonly method: string;

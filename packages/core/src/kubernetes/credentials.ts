@@ -9,7 +9,6 @@ import { objectArgument, optional, requireClock, requireFields, requireText } fr
 /** Age at which credentials are read again. The kubelet rotates tokens on disk well over a minute before they expire. */
 const rereadAfter = seconds(60);
 
-/** Source of renewed credentials. */
 interface CredentialReader {
   readonly clock: Clock;
   /** Value read at the start, which reveals a wrong set-up early. */

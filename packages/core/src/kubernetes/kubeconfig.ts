@@ -32,7 +32,6 @@ export async function kubeconfigTextConnection(text: string, name: string, clock
   return connectionOf({ path: name, read, context: undefined, canRunPlugins: false }, clock);
 }
 
-/** A kubeconfig: its text, place and context. */
 interface KubeconfigPlace {
   /** Identifies it in messages; files in it are relative to it. */
   readonly path: string;

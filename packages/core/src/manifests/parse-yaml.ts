@@ -34,7 +34,6 @@ export interface YamlDocument {
 
 const keyPattern = /^(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^\s:]+)/;
 
-/** Options of the parser. */
 interface YamlOptions {
   /** `keep`: the last of repeated keys in one object counts. Default: `refuse`. */
   readonly duplicateKeys?: 'keep' | 'refuse';

@@ -21,11 +21,9 @@ export type FlagGroup = (typeof flagGroups)[number];
 
 /** Where a flag's value goes. */
 export type FlagTarget =
-  /** A field of kube-proxy's configuration. */
   | { readonly kind: 'field'; readonly path: string }
   /** The field of this name in the stanza of the mode: kube-proxy has one flag for all modes, its file one field per mode. */
   | { readonly kind: 'fieldOfMode'; readonly name: string }
-  /** A field of Switchyard's configuration. */
   | { readonly kind: 'own'; readonly path: string }
   /** Selects what the process does, or how it reads its configuration. */
   | { readonly kind: 'command' }
@@ -47,7 +45,6 @@ export interface Flag {
   readonly help: string;
   /** Value of the flag without `=value`, if that is allowed. */
   readonly bare?: string;
-  /** Replacement of a deprecated flag. */
   readonly deprecated?: string;
   /** Difference from kube-proxy, if it is not that of the field. */
   readonly meaning?: Meaning;

@@ -5,7 +5,6 @@ import { type Flag, fieldOf, flagGroups, meaningOf } from './flag.ts';
 import { flags } from './table.ts';
 import { defaultText } from '../documents.ts';
 
-/** A flag that was given. */
 interface GivenFlag {
   readonly flag: Flag;
   readonly setting: Setting;

@@ -3,7 +3,6 @@ import { better, fieldAt, ignored, type Meaning } from '../schema/field.ts';
 import { kubeProxySchema } from '../schema/kube-proxy-fields.ts';
 import { fieldOf, type Flag, type FlagGroup, type FlagTarget } from './flag.ts';
 
-/** A flag without the attributes of its group. */
 type Row = Omit<Flag, 'group' | 'isKeptWithFile'>;
 type Rest = Pick<Flag, 'value' | 'bare' | 'deprecated' | 'meaning'>;
 
@@ -197,7 +196,6 @@ const kernel = flagsOf('Kernel', false, [
   }),
 ]);
 
-/** Flags that kube-proxy inherits from libraries. */
 const inherited = flagsOf('Inherited', false, [
   { ...command('boot-id-file', 'text', 'files with the boot id', { value: 'FILE,...' }), target: nothing },
   { ...command('machine-id-file', 'text', 'files with the machine id', { value: 'FILE,...' }), target: nothing },

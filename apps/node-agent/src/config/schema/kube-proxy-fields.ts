@@ -2,7 +2,6 @@ import { between, nodePortRanges, notNegative, oneOf, positive } from './checks.
 import { better, fieldsOf, ignored, type Schema, type Field } from './field.ts';
 import { processFields } from './process-fields.ts';
 
-/** Fields of the iptables mode only. */
 const iptablesFields: readonly Field[] = fieldsOf({ modes: 'iptables', change: 'live' }, [
   [
     'iptables.masqueradeBit',

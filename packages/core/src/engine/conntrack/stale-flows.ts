@@ -229,7 +229,6 @@ function lostBy(before: ServiceForwarding, after: ServiceForwarding | undefined)
   });
 }
 
-/** Returns an address and a port as the key of a map. */
 function placeOf(address: Frontend['address'], port: Port): string {
   return `${address} ${port}`;
 }

@@ -4,14 +4,12 @@ import { type Millis, millis, seconds } from '../../base/time.ts';
 import type { Drift } from '../dataplane-backend.ts';
 import { type FamilyHost, warnOnNode } from './family-log.ts';
 
-/** Requests of immediate applies. */
 interface Applies {
   /** Reads back only the reported objects. */
   readonly requestRepair: () => void;
   readonly requestFullResync: () => void;
 }
 
-/** A drift and the monotonic time of its report. */
 interface ReportedDrift {
   readonly drift: Drift;
   readonly at: Millis;

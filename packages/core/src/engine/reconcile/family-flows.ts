@@ -23,7 +23,6 @@ export interface FlowCriteria {
   readonly former: readonly FormerEndpoints[];
 }
 
-/** Tables and failures of a family, now. */
 interface FamilyTables {
   /** The newest table, applied or not. */
   readonly newest: () => ForwardingTable | undefined;

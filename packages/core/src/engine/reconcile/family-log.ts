@@ -51,7 +51,6 @@ export interface FamilyHost {
   readonly events: EventRecorder;
 }
 
-/** Reason, action and note of a Warning Event. */
 interface Warning {
   readonly reason: string;
   readonly action: string;
@@ -123,7 +122,6 @@ export class ApplyLog {
     metrics.set('switchyard_failed_services', { ip_family: ipFamily }, next.size);
   }
 
-  /** Notes an apply that failed as a whole. */
   noteFailed(error: Error): void {
     const { logger, clock, metrics, backend } = this.#host;
     const { ipFamily } = backend;
@@ -152,7 +150,6 @@ export class ServiceFaults {
     this.#report = report;
   }
 
-  /** Notes the changes of an apply. */
   note({ upserted, removed }: Pick<TableDelta, 'upserted' | 'removed'>): void {
     for (const key of removed) this.#reported.delete(key);
     for (const service of upserted) {
@@ -220,7 +217,6 @@ export class IpModeLog {
     this.#logger = logger;
   }
 
-  /** Notes the changes of an apply. */
   note({ upserted }: Pick<TableDelta, 'upserted'>): void {
     for (const { service, frontends } of upserted) {
       for (const { ipMode } of frontends) {

@@ -29,7 +29,6 @@ interface FailureCounters {
   readonly countsPartial: boolean;
 }
 
-/** Measured values of one apply. */
 interface MeasuredApply {
   readonly scope: 'full' | 'delta';
   readonly durationMs: number;
@@ -51,7 +50,6 @@ export class FamilyMetrics {
     this.#failures = failureCounters[backend.name];
   }
 
-  /** Records the end of an apply. */
   noteApply({ scope, durationMs, outcome }: MeasuredApply): void {
     const labels = this.#labels;
     const duration = durationMs / 1000;
@@ -166,7 +164,6 @@ export interface ChangeTrigger {
   readonly changed: Millis;
 }
 
-/** Receivers of latencies. */
 interface ProgrammingLatencyOptions {
   readonly ipFamily: IpFamily;
   readonly clock: Clock;

@@ -68,7 +68,6 @@ export interface FamilyOptions {
   readonly afterApply: AfterApply;
 }
 
-/** The parts that all families of a reconciler share. */
 interface FamilyContext extends Omit<FamilyHost, 'backend'> {
   readonly state: ClusterStateView;
   readonly changes: ChangeCounts;
@@ -80,7 +79,6 @@ interface FamilyContext extends Omit<FamilyHost, 'backend'> {
 /** Extent of reading the kernel back: everything, objects with reported drift, or nothing. */
 type Reading = 'all' | 'drifted' | 'none';
 
-/** Contents of one run. */
 interface FamilyRun {
   readonly reason: RunReason;
   readonly read: Reading;

@@ -3,7 +3,6 @@ import { HostError } from '../../base/errors.ts';
 import { type Millis, seconds } from '../../base/time.ts';
 import type { FamilyHost, FamilyStatus } from './family-log.ts';
 
-/** What decides whether the rules are fresh. */
 interface Freshness {
   readonly status: () => FamilyStatus;
   /** Returns the time since the source last received data. */

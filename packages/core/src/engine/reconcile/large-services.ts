@@ -42,13 +42,11 @@ interface TakenServices {
   readonly changes: readonly Waiting[];
 }
 
-/** Noted changes. */
 interface NotedChanges {
   readonly dirty: Dirty;
   readonly triggers: readonly ChangeTrigger[];
 }
 
-/** Inputs of the builds, and the callback for finished ones. */
 interface LargeServicesOptions {
   readonly ipFamily: IpFamily;
   readonly state: ClusterStateView;
@@ -77,7 +75,6 @@ export class LargeServices {
     this.#options = options;
   }
 
-  /** The last build of each large Service. */
   get builds(): ReadonlyMap<ServiceKey, BuiltService> {
     return this.#builds;
   }
@@ -174,7 +171,6 @@ export class LargeServices {
     return undefined;
   }
 
-  /** Lets other work run. */
   async #pause(signal: AbortSignal): Promise<void> {
     await sleepUnlessAborted(this.#options.clock, millis(0), signal);
   }

@@ -216,7 +216,6 @@ export interface StartCondition {
 /** Interval of log lines while waiting. */
 const progressInterval: Millis = seconds(30);
 
-/** The wait for one condition. */
 class StartWait {
   readonly #condition: StartCondition;
   readonly #host: { readonly clock: Clock; readonly logger: Logger };

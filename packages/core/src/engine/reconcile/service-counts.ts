@@ -8,7 +8,6 @@ type Totals = Record<CountedTotal, number>;
 /** Counters of kernel objects, by names of the backend. Objects without counts may be omitted. */
 export type CountsReading = ReadonlyMap<string, number>;
 
-/** Counters of one object at the last reading. */
 interface Seen {
   readonly owner: ServicePortKey;
   readonly totals: readonly CountedTotal[];

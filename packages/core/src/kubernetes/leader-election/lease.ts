@@ -17,7 +17,6 @@ interface LeaseRecord {
   readonly transitions: number;
 }
 
-/** A record and its resource version. */
 interface StoredLease {
   readonly resourceVersion: string;
   readonly record: LeaseRecord;
@@ -25,7 +24,6 @@ interface StoredLease {
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-/** Namespace and name of a lease. */
 interface LeaseName {
   readonly namespace: string;
   readonly name: string;
@@ -101,7 +99,6 @@ export interface LeaseOptions extends LeaseName {
   readonly clock: Clock;
 }
 
-/** Result of one attempt to take or renew the lease. */
 type LeaseAttempt =
   | { readonly status: 'held' }
   /** Another candidate holds it, or wrote first; `holder` is empty if unknown. */

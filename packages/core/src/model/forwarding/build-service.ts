@@ -285,7 +285,6 @@ const noSources: readonly EndpointSource[] = [];
 /** Name and protocol, which a Service port shares with its slice ports. */
 type PortIdentity = Pick<ServicePortRecord, 'name' | 'protocol'>;
 
-/** Text that identifies a port within its Service. */
 function portKey({ name, protocol }: PortIdentity): string {
   return `${name}/${protocol}`;
 }

@@ -46,7 +46,6 @@ export function buildTable(
   return buildTableFrom({ state, dirty, previous, options, prepared: noPrepared });
 }
 
-/** Inputs of a build; see `buildTable`. */
 interface TableBuild {
   readonly state: ClusterStateView;
   readonly dirty: 'all' | ReadonlySet<ServiceKey>;
@@ -87,7 +86,6 @@ interface RebuiltServices {
   readonly healthChecks: readonly HealthCheck[];
 }
 
-/** Builds one Service; `context` is that of the whole build. */
 interface Build {
   readonly context: BuildContext;
   readonly build: (key: ServiceKey) => BuiltService;

@@ -6,7 +6,6 @@ import { sourceClasses } from './forwarding-table.ts';
 
 // Checks of what a caller of `buildTable` gives. The agent calls `buildTableFrom`, whose arguments its own code makes.
 
-/** Arguments of `buildTable`, from any caller. */
 interface GivenInput {
   readonly state: unknown;
   readonly dirty: unknown;

@@ -135,7 +135,6 @@ export function topologyMode(endpoints: readonly Endpoint[], here: NodePlace): T
   return hintsApply(ready, (endpoint) => endpoint.zoneHints, here.zone) ? 'sameZone' : 'none';
 }
 
-/** Whether a ready endpoint may be used under a topology mode. */
 function matchesTopology(endpoint: Endpoint, mode: TopologyMode, here: NodePlace): boolean {
   if (mode === 'sameNode') return endpoint.nodeHints.includes(here.name);
   return mode === 'none' || endpoint.zoneHints.includes(here.zone);
@@ -161,9 +160,8 @@ export type FrontendPlace = Pick<Frontend, 'kind' | 'address' | 'port' | 'ipMode
 /**
  * Load-balancer IPs of a family that this node captures, sorted, each once. `Proxy` leaves an address to its load
  * balancer (KEP-1860). The API does not say what an unknown mode means; it captures, so that an address never loses its
- * rules on the day a newer API server adds a mode. The Service's type does not matter: a controller writes
- * working addresses to the status. Includes IPs with mode `Router`; `frontendPlaces` decides how to treat
- * them.
+ * rules on the day a newer API server adds a mode. The Service's type does not matter: a controller writes working
+ * addresses to the status. Includes IPs with mode `Router`; `frontendPlaces` decides how to treat them.
  */
 export function capturedLoadBalancerIps(service: ServiceRecord, ipFamily: IpFamily): readonly IpAddress[] {
   const captured = service.loadBalancerIngress.filter((ingress) => ingress.ipMode !== 'Proxy');
@@ -173,7 +171,6 @@ export function capturedLoadBalancerIps(service: ServiceRecord, ipFamily: IpFami
   );
 }
 
-/** Input of the choice of frontends besides the Service. */
 interface FrontendChoice {
   /** Its family is that of all frontends. */
   readonly clusterIp: IpAddress;
@@ -182,10 +179,9 @@ interface FrontendChoice {
 }
 
 /**
- * The places at which one Service port answers in a family: cluster IP, load-balancer IPs, external
- * IPs, NodePort. An address that plays two roles is listed once, in the first; so an external IP that
- * is also a load-balancer IP keeps its source ranges.
- * External IPs may be switched off (feature gate `AllowServiceExternalIPs`).
+ * The places at which one Service port answers in a family: cluster IP, load-balancer IPs, external IPs, NodePort. An
+ * address that plays two roles is listed once, in the first; so an external IP that is also a load-balancer IP keeps
+ * its source ranges. External IPs may be switched off (feature gate `AllowServiceExternalIPs`).
  */
 export function frontendPlaces(
   service: ServiceRecord,
@@ -269,9 +265,8 @@ type ProxiedService =
 
 /**
  * Whether the proxy forwards a Service. ExternalName is skipped even if a cluster IP lingers; the label
- * `service.kubernetes.io/service-proxy-name` with any value hands the Service to another proxy; a
- * Service without a cluster IP of this family does not exist in this family, even if it has other
- * addresses of the family.
+ * `service.kubernetes.io/service-proxy-name` with any value hands the Service to another proxy; a Service without a
+ * cluster IP of this family does not exist in this family, even if it has other addresses of the family.
  */
 export function proxiedService(service: ServiceRecord, ipFamily: IpFamily): ProxiedService {
   if (service.type === 'ExternalName') return { status: 'skipped', reason: 'externalName' };

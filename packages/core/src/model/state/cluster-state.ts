@@ -7,7 +7,6 @@ import type { EndpointSliceRecord, NodeRecord, ServiceCidrRecord, ServiceRecord 
 import { apiServerService, type NodeName, type ServiceKey, type SliceKey } from '../records/keys.ts';
 import { type ClusterEvent, type ResourceKind, resourceKinds } from './cluster-event.ts';
 
-/** Marks that `apply` collects from a batch. */
 interface Marks {
   readonly services: Set<ServiceKey>;
   everything: boolean;
