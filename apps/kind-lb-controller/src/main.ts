@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { seconds, systemClock } from '@switchyard/core';
-import { createCommandRunner, createJsonLogger, runApp } from '@switchyard/host';
+import { createCommandRunner, createLogger, runApp } from '@switchyard/host';
 import { runCheck } from './check/check-command.ts';
 import { type Config, parseConfig } from './config/config.ts';
 import { runController } from './controller/run-controller.ts';
@@ -15,7 +15,7 @@ async function main(config: Config, signal: AbortSignal): Promise<void> {
     process.exitCode = await runCheck(config.args, { write, env: process.env, clock: systemClock }, signal);
     return;
   }
-  const log = createJsonLogger(config.logLevel);
+  const log = createLogger({ format: 'json', level: config.logLevel });
   // Debian keeps haproxy and ip where ordinary users' PATH does not look.
   process.env['PATH'] = `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin`;
   const here = hostname();

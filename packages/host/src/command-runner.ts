@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import type { Millis } from '@switchyard/core';
-import { CommandError, type CommandFailureDetails, stderrTail } from './command-error.ts';
+import { CommandError, stderrTail } from './command-error.ts';
 import type { Readable, Writable } from 'node:stream';
 
 /** How to run one command. */
@@ -48,65 +48,49 @@ export function createCommandRunner(): CommandRunner {
 /** From SIGTERM to SIGKILL, in milliseconds. */
 const killGrace = 1000;
 
-/** Why the runner killed a program; undefined if it did not. */
-type KillReason =
-  | { readonly why: 'timedOut' | 'aborted' }
-  | { readonly why: 'threw'; readonly error: unknown }
-  | undefined;
+/** Why the runner killed a program. */
+type KillReason = { readonly kind: 'timedOut' } | { readonly kind: 'stopped'; readonly error: unknown };
 
 interface Guard {
-  readonly killReason: () => KillReason;
+  /** Undefined if the runner did not kill the program. */
+  readonly killReason: () => KillReason | undefined;
   /** Kills the program because a callback or the input iterable threw. */
   readonly threw: (error: unknown) => void;
 }
 
 async function run(file: string, args: readonly string[], options: CommandOptions): Promise<CommandResult> {
-  options.signal.throwIfAborted();
+  const { timeout, signal, onStdout, onStart, stdin = '' } = options;
+  signal.throwIfAborted();
   const child = spawn(file, args, { env: { ...process.env, LC_ALL: 'C', ...options.env } });
   const guard = guardOf(child, options);
-  const stdout =
-    options.onStdout === undefined ? collect(child.stdout) : passOn(child.stdout, options.onStdout, guard.threw);
+  const stdout = onStdout === undefined ? collect(child.stdout) : passOn(child.stdout, onStdout, guard.threw);
   const stderr = collect(child.stderr);
-  const failure = ended(child);
-  notifyStart(child, options.onStart, guard);
-  feed(child.stdin, options.stdin ?? '', guard.threw);
-  return settled({ file, args, child, killReason: guard.killReason, stdout, stderr }, await failure, options);
-}
-
-function notifyStart(child: ChildProcess, onStart: CommandOptions['onStart'], guard: Guard): void {
-  if (child.pid === undefined) return; // the program did not start
+  const ending = ended(child);
   try {
-    onStart?.(child.pid);
+    if (child.pid !== undefined) onStart?.(child.pid);
   } catch (error) {
     guard.threw(error);
   }
-}
-
-interface Ran {
-  readonly file: string;
-  readonly args: readonly string[];
-  readonly child: ChildProcess;
-  readonly killReason: () => KillReason;
-  readonly stdout: () => string;
-  readonly stderr: () => string;
-}
-
-function settled(ran: Ran, failure: NodeJS.ErrnoException | undefined, options: CommandOptions): CommandResult {
-  const { file, args, child, stdout, stderr } = ran;
-  const killReason = ran.killReason();
-  if (killReason?.why === 'aborted') throw options.signal.reason;
-  if (killReason?.why === 'threw') throw killReason.error;
-  const details = { file, args, stderrTail: stderrTail(stderr()), cause: failure };
-  if (killReason?.why === 'timedOut') {
-    throw new CommandError('timedOut', `${file} did not end within ${options.timeout} ms and was killed`, details);
+  feed(child.stdin, stdin, guard.threw);
+  const cause = await ending;
+  const details = { file, args, stderrTail: stderrTail(stderr()), cause };
+  const killed = guard.killReason();
+  if (killed?.kind === 'stopped') throw killed.error;
+  if (killed?.kind === 'timedOut') {
+    throw new CommandError('timedOut', `${file} did not end within ${timeout} ms and was killed`, details);
   }
-  if (failure !== undefined) throw startFailed(file, failure, details);
-  return { exitCode: exitCodeOf(child), stdout: stdout(), stderr: stderr() };
+  if (cause?.code === 'ENOENT') {
+    throw new CommandError('notFound', `cannot run ${file}: no such program in PATH; install it`, details);
+  }
+  if (cause !== undefined) throw new CommandError('notStarted', `cannot run ${file}: ${cause.message}`, details);
+  const { exitCode, signalCode } = child;
+  const status = exitCode ?? 128 + (signalCode === null ? 0 : constants.signals[signalCode]);
+  return { exitCode: status, stdout: stdout(), stderr: stderr() };
 }
 
 /** Kills the program on time-out, on abort and when a callback or the input iterable throws. */
 function guardOf(child: ChildProcess, { timeout, signal }: CommandOptions): Guard {
-  let killReason: KillReason;
+  let killReason: KillReason | undefined;
   const kill = (why: KillReason): void => {
     if (killReason !== undefined) return;
     killReason = why;
@@ -119,15 +103,16 @@ function guardOf(child: ChildProcess, { timeout, signal }: CommandOptions): Guar
       child.stderr?.destroy();
     });
   };
-  const onAbort = (): void => kill({ why: 'aborted' });
-  const timer = setTimeout(() => kill({ why: 'timedOut' }), timeout);
+  const threw = (error: unknown): void => kill({ kind: 'stopped', error });
+  const onAbort = (): void => threw(signal.reason);
+  const timer = setTimeout(() => kill({ kind: 'timedOut' }), timeout);
   signal.addEventListener('abort', onAbort, { once: true });
   const release = (): void => {
     clearTimeout(timer);
     signal.removeEventListener('abort', onAbort);
   };
   child.once('close', release).once('error', release);
-  return { killReason: () => killReason, threw: (error) => kill({ why: 'threw', error }) };
+  return { killReason: () => killReason, threw };
 }
 
 /** Resolves when the program has ended and its output is complete, or with why it never started. */
@@ -138,17 +123,6 @@ function ended(child: ChildProcess): Promise<NodeJS.ErrnoException | undefined> 
     });
     child.once('close', () => resolve(undefined));
   });
-}
-
-function exitCodeOf({ exitCode, signalCode }: ChildProcess): number {
-  return exitCode ?? 128 + (signalCode === null ? 0 : constants.signals[signalCode]);
-}
-
-function startFailed(file: string, failure: NodeJS.ErrnoException, details: CommandFailureDetails): CommandError {
-  const options = { ...details, cause: failure };
-  return failure.code === 'ENOENT'
-    ? new CommandError('notFound', `cannot run ${file}: no such program in PATH; install it`, options)
-    : new CommandError('notStarted', `cannot run ${file}: ${failure.message}`, options);
 }
 
 /** Buffers a stream. The returned function gives the text so far. */

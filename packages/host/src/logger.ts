@@ -18,22 +18,29 @@ export interface LeveledLogger extends Logger {
   setLevel(level: LogLevel): void;
 }
 
-/** Whether a logger at `level` prints lines of level `line`. */
-function isLevelEnabled(line: LogLevel, level: LogLevel): boolean {
-  return levels.indexOf(line) <= levels.indexOf(level);
-}
-
 /** Destination of finished lines, newline included. */
 interface LogSink {
   write(line: string): void;
 }
 
-interface LoggerSource {
-  /** Read for each line, because it can change. */
-  readonly level: () => LogLevel;
-  readonly sink: LogSink;
-  /** Wall clock: milliseconds since the Unix epoch. */
-  readonly now: () => number;
+/** Returns a logger that calls `print` for lines of the present level. */
+function leveled(first: LogLevel, print: (level: LogLevel, message: string, fields: LogFields) => void): LeveledLogger {
+  let level = first;
+  const at =
+    (line: LogLevel) =>
+    (message: string, fields: LogFields = {}): void => {
+      if (levels.indexOf(line) <= levels.indexOf(level)) print(line, message, fields);
+    };
+  return {
+    error: at('error'),
+    warn: at('warn'),
+    info: at('info'),
+    debug: at('debug'),
+    trace: at('trace'),
+    setLevel: (next) => {
+      level = next;
+    },
+  };
 }
 
 /** Writes lines to a descriptor without ever waiting or failing. */
@@ -117,40 +124,13 @@ function withoutBlocking(fd: number): number {
   }
 }
 
-/** Writes lines to standard error at once. Calls `onLost` afterwards with the number of dropped lines and the cause. */
-function stderrSink(onLost: (count: number, error: Error) => void): LogSink {
-  const output = steadyOutput({ fd: 2, onLost });
-  process.once('exit', () => output.flush());
-  return output;
-}
-
 /**
- * One JSON object per line on stderr (or `sink`): `level`, `time` (wall clock, milliseconds since the
- * Unix epoch), `msg`, then the fields. Lines are written at once, without a worker, so nothing is lost
- * when the process ends. A full disk or a slow or closed reader never blocks or ends the process; a later warning counts
- * the dropped lines. Errors among the fields are printed as name, code, message and cause.
+ * One JSON object per line: `level`, `time` (wall clock, milliseconds since the Unix epoch), `msg`, then the fields. Errors among
+ * the fields are printed as name, code, message and cause.
  */
-export function createJsonLogger(level: LogLevel, sink?: LogSink): LeveledLogger {
-  const inner = pino(
-    { level, base: null, formatters: { level: (label) => ({ level: label }) } },
-    sink ?? stderrSink((lost, error) => logger.warn('log lines were lost', { lost, error })),
-  );
-  const logAt =
-    (method: LogLevel) =>
-    (message: string, fields: LogFields = {}): void => {
-      if (inner.isLevelEnabled(method)) inner[method](withPlainErrors(fields), message);
-    };
-  const logger: LeveledLogger = {
-    error: logAt('error'),
-    warn: logAt('warn'),
-    info: logAt('info'),
-    debug: logAt('debug'),
-    trace: logAt('trace'),
-    setLevel: (next) => {
-      inner.level = next;
-    },
-  };
-  return logger;
+export function createJsonLogger(first: LogLevel, sink: LogSink): LeveledLogger {
+  const inner = pino({ level: 'trace', base: null, formatters: { level: (label) => ({ level: label }) } }, sink);
+  return leveled(first, (level, message, fields) => inner[level](withPlainErrors(fields), message));
 }
 
 function withPlainErrors(fields: LogFields): Record<string, unknown> {
@@ -180,23 +160,19 @@ const letters: Readonly<Record<LogLevel, string>> = { error: 'E', warn: 'W', inf
 /**
  * Lines as klog writes them: `I1121 15:43:12.123456       1 switchyard] "applied" generation=3`. The time is local;
  * the program's name replaces klog's source file. Values are JSON where they are not plain words or numbers.
- * Line breaks in values are escaped, so each entry is one line. `level` is read for each line.
+ * Line breaks in values are escaped, so each entry is one line.
  */
-export function createTextLogger({ level, sink, now }: LoggerSource): Logger {
+export function createTextLogger(first: LogLevel, { sink, now }: TextOptions): LeveledLogger {
   const pid = String(process.pid).padStart(7);
-  const logAt =
-    (method: LogLevel) =>
-    (message: string, fields: LogFields = {}): void => {
-      if (!isLevelEnabled(method, level())) return;
-      sink.write(`${letters[method]}${stamp(now())} ${pid} switchyard] ${JSON.stringify(message)}${textOf(fields)}\n`);
-    };
-  return {
-    error: logAt('error'),
-    warn: logAt('warn'),
-    info: logAt('info'),
-    debug: logAt('debug'),
-    trace: logAt('trace'),
-  };
+  return leveled(first, (level, message, fields) => {
+    sink.write(`${letters[level]}${stamp(now())} ${pid} switchyard] ${JSON.stringify(message)}${textOf(fields)}\n`);
+  });
+}
+
+interface TextOptions {
+  readonly sink: LogSink;
+  /** Wall clock: milliseconds since the Unix epoch. */
+  readonly now: () => number;
 }
 
 function textOf(fields: LogFields): string {
@@ -245,13 +221,10 @@ interface LogOptions {
 }
 
 /** Logs to stderr, each line at once. Lines that cannot be written are dropped; a later warning counts them. */
-export function createLogger({ format, level: first }: LogOptions): LeveledLogger {
-  let level = first;
-  const setLevel = (next: LogLevel): void => {
-    level = next;
-  };
-  if (format === 'json') return createJsonLogger(first);
-  const sink = stderrSink((lost, error) => logger.warn('log lines were lost', { lost, error }));
-  const logger = { ...createTextLogger({ level: () => level, sink, now: () => systemClock.now() }), setLevel };
+export function createLogger({ format, level }: LogOptions): LeveledLogger {
+  const sink = steadyOutput({ fd: 2, onLost: (lost, error) => logger.warn('log lines were lost', { lost, error }) });
+  process.once('exit', () => sink.flush());
+  const logger =
+    format === 'json' ? createJsonLogger(level, sink) : createTextLogger(level, { sink, now: () => systemClock.now() });
   return logger;
 }

@@ -6,7 +6,7 @@ const time = new Date(2026, 10, 21, 9, 5, 7, 12).getTime() + 0.5;
 
 function linesOf(level: LogLevel, log: (logger: Logger) => void): readonly string[] {
   const lines: string[] = [];
-  log(createTextLogger({ level: () => level, sink: { write: (line) => lines.push(line) }, now: () => time }));
+  log(createTextLogger(level, { sink: { write: (line) => lines.push(line) }, now: () => time }));
   return lines;
 }
 
@@ -73,15 +73,10 @@ describe('createTextLogger', () => {
   });
 
   test('the level may change', () => {
-    let level: LogLevel = 'info';
     const lines: string[] = [];
-    const logger = createTextLogger({
-      level: () => level,
-      sink: { write: (line) => lines.push(line) },
-      now: () => time,
-    });
+    const logger = createTextLogger('info', { sink: { write: (line) => lines.push(line) }, now: () => time });
     logger.debug('before');
-    level = 'debug';
+    logger.setLevel('debug');
     logger.debug('after');
     expect(lines).toEqual([expect.stringContaining('"after"')]);
   });

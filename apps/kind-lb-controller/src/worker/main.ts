@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers';
 import { messageOf, millis, seconds, systemClock } from '@switchyard/core';
-import { createCommandRunner, createJsonLogger, runApp } from '@switchyard/host';
+import { createCommandRunner, createLogger, runApp } from '@switchyard/host';
 import { newInterfaceAddresses } from '../kernel/interface-addresses.ts';
 import { newTargetRoutes } from '../kernel/target-routes.ts';
 import { appliedFile, containerFiles } from './container-files.ts';
@@ -17,7 +17,7 @@ const lockLimit = seconds(30);
 
 /** Never rejects for a failure: that is an answer too. */
 async function work(signal: AbortSignal): Promise<WorkerAnswer> {
-  const log = createJsonLogger('info');
+  const log = createLogger({ format: 'json', level: 'info' });
   const runner = createCommandRunner();
   const where = { runner, netns: undefined, interfaceName, clock: systemClock };
   try {

@@ -9,7 +9,7 @@ import {
   ipFamilyOf,
   seconds,
 } from '@switchyard/core';
-import type { HttpListener, ProxyHealth, HttpHandler, HttpSocket, ListenTarget } from '@switchyard/core/health';
+import type { HttpListener, ProxyHealth, HttpSocket, ListenTarget } from '@switchyard/core/health';
 import type { BindTarget, RunConfig } from '../config/run-config.ts';
 import { failedServerEvent } from '../events/agent-events.ts';
 import type { DebugState } from './debug-state.ts';
@@ -71,16 +71,41 @@ interface EndpointServer {
   readonly routes: () => readonly Route[];
 }
 
-async function serveOne(
+/**
+ * Serves until aborted. If the port is unavailable, it retries every five seconds, without effect on the dataplane, or rejects
+ * with `HostError` if `bindAddressHardFail` is set.
+ */
+async function serveOne(options: EndpointsOptions, server: EndpointServer, signal: AbortSignal): Promise<void> {
+  await using socket = await open(options, server, signal);
+  if (socket !== undefined) await aborted(signal);
+}
+
+async function open(
   { config, listener, events, clock, logger }: EndpointsOptions,
   { name, flag, reason, target, routes }: EndpointServer,
   signal: AbortSignal,
-): Promise<void> {
-  if (target === undefined) return;
-  const { nodeName, bindAddressHardFail: hardFail } = config;
-  const onFailure = (error: Error): void => events.record(failedServerEvent(nodeName, reason, error));
+): Promise<HttpSocket | undefined> {
+  if (target === undefined) return undefined;
   const handler = router(routes(), logger);
-  await serve({ name, target, flag, handler, hardFail, onFailure, listener, clock, logger }, signal);
+  let hasFailed = false;
+  while (!signal.aborted) {
+    try {
+      const socket = await listener.listen(listenTarget(target), handler);
+      logger.info(`${name} listens`, { address: target.address, port: target.port });
+      return socket;
+    } catch (error) {
+      if (!(error instanceof HostError)) throw error;
+      if (!hasFailed) events.record(failedServerEvent(config.nodeName, reason, error));
+      if (config.bindAddressHardFail) {
+        const message = `the ${name} server ${error.message}, and bindAddressHardFail is set: free the port or give another ${flag}`;
+        throw new HostError('host.hardFail', message, { cause: error });
+      }
+      if (!hasFailed) logger.warn(`${name} cannot listen, will retry`, { error, ...adviceFor(error, flag) });
+      hasFailed = true;
+      await clock.sleep(retryInterval, signal).catch(() => undefined); // the loop sees the abort
+    }
+  }
+  return undefined;
 }
 
 function routesOfMetrics({ config, metricsPage, views, debug, clock, logger }: EndpointsOptions): readonly Route[] {
@@ -89,52 +114,7 @@ function routesOfMetrics({ config, metricsPage, views, debug, clock, logger }: E
   return metricsRoutes({ metricsPage, views, debug, mode, enableProfiling, featureGates, profiler, clock, logger });
 }
 
-interface ServerOptions {
-  /** For logs and errors, such as `healthz`. */
-  readonly name: string;
-  readonly target: BindTarget;
-  /** Flag that sets another port, such as `--healthz-bind-address`. */
-  readonly flag: string;
-  readonly handler: HttpHandler;
-  /** The first failure to listen ends it with an error (`bindAddressHardFail`). */
-  readonly hardFail: boolean;
-  /** Called once, when it cannot listen for the first time. */
-  readonly onFailure: (error: HostError) => void;
-  readonly listener: HttpListener;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
-
 const retryInterval = seconds(5);
-
-/**
- * Serves until aborted. If the port is unavailable, it retries every five seconds, without effect on the dataplane. With
- * `hardFail` it rejects with `HostError` instead.
- */
-async function serve(options: ServerOptions, signal: AbortSignal): Promise<void> {
-  await using socket = await open(options, signal);
-  if (socket !== undefined) await aborted(signal);
-}
-
-async function open(options: ServerOptions, signal: AbortSignal): Promise<HttpSocket | undefined> {
-  const { name, target, listener, clock, logger } = options;
-  let hasFailed = false;
-  while (!signal.aborted) {
-    try {
-      const socket = await listener.listen(listenTarget(target), options.handler);
-      logger.info(`${name} listens`, { address: target.address, port: target.port });
-      return socket;
-    } catch (error) {
-      if (!(error instanceof HostError)) throw error;
-      if (!hasFailed) options.onFailure(error);
-      if (options.hardFail) throw hardFailure(options, error);
-      if (!hasFailed) logger.warn(`${name} cannot listen, will retry`, { error, ...adviceFor(error, options.flag) });
-      hasFailed = true;
-      await clock.sleep(retryInterval, signal).catch(() => undefined); // the loop sees the abort
-    }
-  }
-  return undefined;
-}
 
 /** As in Go, the unspecified address means all addresses of both families. */
 function listenTarget({ address, port }: BindTarget): ListenTarget {
@@ -148,9 +128,4 @@ function adviceFor({ message }: HostError, flag: string): { readonly advice?: st
   return {
     advice: `another program uses the port: if kube-proxy still runs on this node, stop it, because it restores its rules; otherwise set another ${flag}`,
   };
-}
-
-function hardFailure({ name, flag }: ServerOptions, cause: HostError): HostError {
-  const message = `the ${name} server ${cause.message}, and bindAddressHardFail is set: free the port or give another ${flag}`;
-  return new HostError('host.hardFail', message, { cause });
 }
