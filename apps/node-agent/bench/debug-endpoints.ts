@@ -1,5 +1,5 @@
 /* Prints what the debugging endpoints cost at 10,000 Services with 10 endpoints: node --conditions=@switchyard/source --expose-gc bench/debug-endpoints.ts */
-import { httpListener } from '@switchyard/core/health';
+import { createHttpListener } from '@switchyard/core/health';
 import { type IpFamily, noopLogger, parseIp, parsePort } from '@switchyard/core';
 import { node, service, slice, tableOf, tableOptions } from '@switchyard/core/testing';
 import { get } from 'node:http';
@@ -67,7 +67,7 @@ async function measure(path: string): Promise<string> {
 const families: readonly IpFamily[] = ['IPv4', 'IPv6'];
 const tables = new Map(families.map((family) => [family, table(family)]));
 const target = { ipFamily: 'IPv4', address: parseIp('127.0.0.1'), port: parsePort(port) } as const;
-await using server = await httpListener.listen(target, router(debugRoutes(debugState({ tables })), noopLogger));
+await using server = await createHttpListener().listen(target, router(debugRoutes(debugState({ tables })), noopLogger));
 for (let round = 0; round < 2; round++) {
   const last = `namespace-${services / 100 - 1}/service-${services - 1}`;
   for (const path of [

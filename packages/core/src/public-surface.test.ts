@@ -129,7 +129,7 @@ const right: Readonly<Record<string, readonly unknown[]>> = {
     {
       ipFamily: 'IPv4',
       nodeName: 'n1',
-      listener: health.httpListener,
+      listener: health.createHttpListener(),
       addresses: ignore,
       isProxyLive: ignore,
       clock,

@@ -1,4 +1,4 @@
-import { httpListener } from '@switchyard/core/health';
+import { createHttpListener } from '@switchyard/core/health';
 import { noopLogger, parseIp, systemClock } from '@switchyard/core';
 import { freePort } from '@switchyard/core/testing';
 import { once } from 'node:events';
@@ -32,7 +32,7 @@ test('scrapers that pipeline and do not read cost a few pages, and the next one 
   });
   const port = await freePort();
   const target = { ipFamily: 'IPv4', address: parseIp('127.0.0.1'), port } as const;
-  const server = await httpListener.listen(target, router(routes, noopLogger));
+  const server = await createHttpListener().listen(target, router(routes, noopLogger));
   onTestFinished(() => server[Symbol.asyncDispose]());
   const open = async (): Promise<Socket> => {
     const client = connect(port, '127.0.0.1').on('error', () => undefined);

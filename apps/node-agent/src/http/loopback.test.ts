@@ -1,4 +1,4 @@
-import { type HttpListener, httpListener, proxyHealth } from '@switchyard/core/health';
+import { type HttpListener, createHttpListener, proxyHealth } from '@switchyard/core/health';
 import {
   nodeName,
   noopEvents,
@@ -28,7 +28,7 @@ beforeAll(async () => {
   let count = 0;
   const listener: HttpListener = {
     listen: async (target, handler) => {
-      const socket = await httpListener.listen(target, handler);
+      const socket = await createHttpListener().listen(target, handler);
       bound[count++]?.resolve();
       return socket;
     },

@@ -8,7 +8,7 @@ import { freePort } from '../testing/free-port.ts';
 import { ManualClock } from '../testing/manual-clock.ts';
 import { seconds } from '../base/time.ts';
 import { textAnswer, type HttpReply } from './http-answer.ts';
-import { createHttpListener, type HttpListener, httpListener, placeOf } from './http-listener.ts';
+import { createHttpListener, type HttpListener, placeOf } from './http-listener.ts';
 
 // Hostile or broken clients against the real listener. The tests count calls of the handler, because times depend on
 // the machine.
@@ -31,7 +31,7 @@ interface Bench {
 
 async function serve(
   answer: (path: string) => HttpReply | Promise<HttpReply>,
-  listener: HttpListener = httpListener,
+  listener: HttpListener = createHttpListener(),
 ): Promise<Bench> {
   const port = await freePort();
   const asked: string[] = [];

@@ -6,13 +6,7 @@ import { parsePort } from '../model/ip/port.ts';
 import { freePort } from '../testing/free-port.ts';
 import { millis, seconds } from '../base/time.ts';
 import { jsonAnswer, textAnswer, type HttpHandler, type HttpReply } from './http-answer.ts';
-import {
-  createHttpListener,
-  httpListener,
-  type HttpLimits,
-  type HttpSocket,
-  type ListenTarget,
-} from './http-listener.ts';
+import { createHttpListener, type HttpLimits, type HttpSocket, type ListenTarget } from './http-listener.ts';
 
 const loopback = { ipFamily: 'IPv4', address: parseIp('127.0.0.1') } as const;
 
@@ -20,7 +14,7 @@ async function listen(
   target: Omit<ListenTarget, 'port'>,
   port: number,
   handler: HttpHandler,
-  listener = httpListener,
+  listener = createHttpListener(),
 ): Promise<HttpSocket> {
   const socket = await listener.listen({ ...target, port: parsePort(port) }, handler);
   onTestFinished(() => socket[Symbol.asyncDispose]());
@@ -43,7 +37,7 @@ function fetchFrom(
   });
 }
 
-describe('httpListener', () => {
+describe('a listener', () => {
   test('answers with status, headers and body, by path', async () => {
     const port = await freePort();
     await listen(loopback, port, ({ path }) => jsonAnswer(path === '/good' ? 200 : 503, { path }, { 'X-Weight': '3' }));

@@ -76,9 +76,6 @@ export function createHttpListener(limits: HttpLimits = usualHttpLimits, clock: 
   return { listen: (target, handler) => listen(target, { handler, ...shared }) };
 }
 
-/** Listener with the usual limits. */
-export const httpListener: HttpListener = createHttpListener();
-
 interface Serving {
   readonly handler: HttpHandler;
   readonly limits: HttpLimits;
@@ -104,17 +101,18 @@ function open(target: ListenTarget, serving: Serving): Promise<HttpSocket> {
     elsewhere: new ConnectionPool({ connections, requestTime }, clock),
     node: new ConnectionPool({ connections: connectionsOfNode, requestTime }, clock),
   };
-  const protocol = new HttpProtocol(serving);
+  const closing = { hasBegun: false };
+  const http = httpServer(serving, closing);
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
     const place = placeOf(socket);
-    protocol.serve(new HttpConnection(socket, { place, pool: pools[place], turns, held, patience }));
+    http.emit('connection', new HttpConnection(socket, { place, pool: pools[place], turns, held, patience }));
   });
   return new Promise((resolve, reject) => {
     server.once('error', (cause) => reject(listenFailed(target, cause)));
     server.once('listening', () => {
       server.removeAllListeners('error');
       server.on('error', () => undefined); // a failed accept concerns one client, which sees it itself
-      resolve(socketOf(server, protocol, Object.values(pools)));
+      resolve(socketOf(server, closing, Object.values(pools)));
     });
     server.listen({
       host: hostOf(target),
@@ -125,27 +123,22 @@ function open(target: ListenTarget, serving: Serving): Promise<HttpSocket> {
   });
 }
 
-/** Node's HTTP server on connections that another server accepts. */
-class HttpProtocol {
-  readonly #server: HttpServer;
-  /** Whether each connection is closed with its next answer. */
-  isClosing = false;
+/** Returns Node's HTTP server for connections that another server accepts. */
+function httpServer({ handler, limits, turns }: Serving, closing: Closing): HttpServer {
+  // The pools enforce the time-outs. Node writes this one into its answers (Keep-Alive: timeout=5).
+  const timeouts = { keepAliveTimeout: limits.requestTime, headersTimeout: 0, requestTimeout: 0 };
+  return createHttpServer(timeouts, (request, response) => {
+    const connection = request.socket as Duplex;
+    if (!(connection instanceof HttpConnection)) throw new InvariantError('a request without its connection');
+    connection.begin(request, response);
+    if (closing.hasBegun) response.shouldKeepAlive = false;
+    void answerRequest({ connection, request, response, turns }, handler);
+  });
+}
 
-  constructor({ handler, limits, turns }: Serving) {
-    // The pools enforce the time-outs. Node writes this one into its answers (Keep-Alive: timeout=5).
-    const timeouts = { keepAliveTimeout: limits.requestTime, headersTimeout: 0, requestTimeout: 0 };
-    this.#server = createHttpServer(timeouts, (request, response) => {
-      const connection = request.socket as Duplex;
-      if (!(connection instanceof HttpConnection)) throw new InvariantError('a request without its connection');
-      connection.begin(request, response);
-      if (this.isClosing) response.shouldKeepAlive = false;
-      void answerRequest({ connection, request, response, turns }, handler);
-    });
-  }
-
-  serve(connection: HttpConnection): void {
-    this.#server.emit('connection', connection);
-  }
+/** Once begun, each connection is closed with its next answer. */
+interface Closing {
+  hasBegun: boolean;
 }
 
 /** The addresses of a connection's two ends; undefined once it is closed. */
@@ -160,11 +153,11 @@ export function placeOf({ remoteAddress, localAddress }: ConnectionEnds): Client
   return isLoopback || (remoteAddress !== undefined && remoteAddress === localAddress) ? 'node' : 'elsewhere';
 }
 
-function socketOf(server: Server, protocol: HttpProtocol, pools: readonly ConnectionPool[]): HttpSocket {
+function socketOf(server: Server, closing: Closing, pools: readonly ConnectionPool[]): HttpSocket {
   const ended = Promise.withResolvers<void>();
   const release = (): Promise<void> => {
-    if (!protocol.isClosing) server.close(() => ended.resolve());
-    protocol.isClosing = true;
+    if (!closing.hasBegun) server.close(() => ended.resolve());
+    closing.hasBegun = true;
     return ended.promise;
   };
   return {

@@ -3,7 +3,6 @@ export {
   createHttpListener,
   type HttpLimits,
   type HttpListener,
-  httpListener,
   type HttpSocket,
   type ListenTarget,
   usualHttpLimits,

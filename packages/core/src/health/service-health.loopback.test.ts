@@ -8,7 +8,7 @@ import { noopMetrics } from '../metrics/metrics.ts';
 import { nodeName, type ServiceKey, serviceKey } from '../model/records/keys.ts';
 import { freePort } from '../testing/free-port.ts';
 import { ManualClock } from '../testing/manual-clock.ts';
-import { httpListener } from './http-listener.ts';
+import { createHttpListener } from './http-listener.ts';
 import { ServiceHealth } from './service-health.ts';
 
 const cart = serviceKey('shop', 'cart');
@@ -19,7 +19,7 @@ function serviceHealth(ipFamily: IpFamily, addresses: readonly (IpAddress | 'any
   const health = new ServiceHealth({
     ipFamily,
     nodeName: nodeName('n1'),
-    listener: httpListener,
+    listener: createHttpListener(),
     addresses: () => addresses,
     isProxyLive: () => true,
     clock: new ManualClock(),

@@ -13,6 +13,7 @@ export {
   type IgnoredReason,
   newProjectionContext,
   type Projected,
+  type Projection,
   type ProjectionContext,
   projections,
   type RawObjects,

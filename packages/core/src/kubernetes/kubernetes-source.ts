@@ -1,7 +1,7 @@
 import * as check from '../base/argument.ts';
 import type { Logger } from '../base/log.ts';
 import { type Clock, type Millis, type Random, millis } from '../base/time.ts';
-import { type ApiClient, type RawObject, newApiClient } from './api-client.ts';
+import { type RawObject, newApiClient } from './api-client.ts';
 import { type ApiServerAddresses, type ApiServerConnection, requireConnection } from './api-server-connection.ts';
 import { OutageWaits } from './outages.ts';
 import {
@@ -11,7 +11,7 @@ import {
   type ResourceQuery,
   resourceQueries,
 } from './resources.ts';
-import { Reflector } from './reflector.ts';
+import { Reflector, type ReflectorOptions } from './reflector.ts';
 import type { SourceMetrics } from './source-metrics.ts';
 import {
   type Projected,
@@ -84,12 +84,9 @@ export class KubernetesSource implements ClusterStateSource {
     const { addresses } = this.#options;
     const onAddress = (address: string): void => addresses?.note(address);
     await using client = newApiClient(connection, { clock, metrics, userAgent, connectLimit, onAddress });
+    const parts = { client, context, deliver: merger.push, waits };
     const reflectors = [queries.Service, queries.EndpointSlice, queries.Node, queries.ServiceCIDR].map((query) =>
-      this.#reflect(
-        query as ResourceQuery<ResourceKind>,
-        { client, context, deliver: merger.push, waits },
-        stopped,
-      ).catch((error: unknown) => {
+      this.#reflect(query as ResourceQuery<ResourceKind>, parts, stopped).catch((error: unknown) => {
         if (!stopped.aborted) broken.abort(error); // a defect: the consumer must get the error
       }),
     );
@@ -105,31 +102,20 @@ export class KubernetesSource implements ClusterStateSource {
 
   #reflect<K extends ResourceKind>(
     query: ResourceQuery<K>,
-    parts: ReflectorParts,
+    { context, ...parts }: ReflectorParts,
     signal: AbortSignal,
   ): Promise<never> {
-    const { clock, log, random, sourceMetrics, timings } = this.#options;
+    const { clock, log, random, sourceMetrics } = this.#options;
     const project = (raw: RawObject): Projected<Records[K]> => {
-      const projected = projections[query.kind](raw as RawObjects[K], parts.context); // the path determines the type
+      const projected = projections[query.kind](raw as RawObjects[K], context); // the path determines the type
       // The other reasons are ordinary: objects that the proxy ignores.
       if (projected.status === 'ignored' && ['addressType', 'malformed'].includes(projected.reason)) {
-        parts.context.onSkipped({ resource: query.kind, name: projected.name, path: '', value: projected.reason });
+        context.onSkipped({ resource: query.kind, name: projected.name, path: '', value: projected.reason });
       }
       return projected;
     };
-    const reflector = new Reflector<K>({
-      query,
-      client: parts.client,
-      project,
-      deliver: parts.deliver,
-      clock,
-      random,
-      log,
-      timings: { ...defaultTimings, ...timings },
-      sourceMetrics,
-      waits: parts.waits,
-    });
-    return reflector.run(signal);
+    const timings = { ...defaultTimings, ...this.#options.timings };
+    return new Reflector<K>({ query, ...parts, project, clock, random, log, timings, sourceMetrics }).run(signal);
   }
 }
 
@@ -139,11 +125,9 @@ function requireNodeScope(name: string, value: unknown): void {
   if (kind === 'one') check.requireText(`${name}.name`, node);
 }
 
-interface ReflectorParts {
-  readonly client: ApiClient;
-  readonly context: ProjectionContext;
-  readonly deliver: (event: ClusterEvent) => void;
+interface ReflectorParts extends Pick<ReflectorOptions<ResourceKind>, 'client' | 'deliver'> {
   readonly waits: OutageWaits;
+  readonly context: ProjectionContext;
 }
 
 /** Bounds of merging. */

@@ -18,10 +18,7 @@ import { type Cidr, tryParseCidr } from '../model/ip/cidr.ts';
 import { type Port, tryParsePort, tryParseProtocol } from '../model/ip/port.ts';
 import type {
   EndpointRecord,
-  EndpointSliceRecord,
   SlicePortRecord,
-  NodeRecord,
-  ServiceCidrRecord,
   LoadBalancerIngressRecord,
   ServicePortRecord,
   ServiceRecord,
@@ -77,15 +74,11 @@ export function newProjectionContext(onSkipped: ProjectionContext['onSkipped'] =
   return { interner: newInterner(), onSkipped };
 }
 
-/** Projection of each resource. It relies on the types of the API server's JSON, not on its values. */
-export const projections: {
-  readonly [K in ResourceKind]: (raw: RawObjects[K], context?: ProjectionContext) => Projected<Records[K]>;
-} = {
-  Service: recordFromService,
-  EndpointSlice: recordFromEndpointSlice,
-  Node: recordFromNode,
-  ServiceCIDR: recordFromServiceCidr,
-};
+/** Projection of one kind of object; without a context it uses one of its own. */
+export type Projection<K extends ResourceKind> = (
+  raw: RawObjects[K],
+  context?: ProjectionContext,
+) => Projected<Records[K]>;
 
 const noAddresses: readonly IpAddress[] = [];
 const noStrings: readonly string[] = [];
@@ -96,11 +89,9 @@ const defaultAffinityTimeout = 10_800;
  * Returns the record of a Service. Every Service becomes one; policy decides whether it is proxied. A `healthCheckNodePort`
  * is kept only where it has a meaning: LoadBalancer with `externalTrafficPolicy: Local`.
  */
-export function recordFromService(
-  raw: V1Service,
-  context: ProjectionContext = newProjectionContext(),
-): Projected<ServiceRecord> {
-  return project('Service', raw, context, ({ key, metadata, skip }) => {
+export const recordFromService: Projection<'Service'> = projection(
+  'Service',
+  ({ raw, key, metadata, skip, interner }) => {
     const spec: Partial<V1ServiceSpec> = raw.spec ?? {};
     const isHeadless = spec.clusterIP === 'None' || spec.clusterIPs?.[0] === 'None';
     const clusterIps = isHeadless ? noAddresses : clusterIpsOf(spec, skip);
@@ -112,8 +103,8 @@ export function recordFromService(
       type,
       clusterIps,
       isHeadless,
-      ipFamilies: familiesOf(spec, clusterIps, context.interner),
-      ports: servicePorts(spec.ports, skip, context.interner),
+      ipFamilies: familiesOf(spec, clusterIps, interner),
+      ports: servicePorts(spec.ports, skip, interner),
       externalIps: addresses(spec.externalIPs, 'spec.externalIPs', skip),
       loadBalancerIngress: ingressOf(raw.status?.loadBalancer?.ingress, skip),
       loadBalancerSourceRanges: sourceRanges(spec.loadBalancerSourceRanges, 'spec.loadBalancerSourceRanges', skip),
@@ -123,18 +114,16 @@ export function recordFromService(
       sessionAffinity: sessionAffinity(spec),
       serviceProxyName: metadata.labels?.['service.kubernetes.io/service-proxy-name'] ?? undefined,
     };
-  });
-}
+  },
+);
 
 /**
  * Returns the record of an EndpointSlice. Conditions are defaulted as the API says (KEP-1672), null lists are
  * empty, only the first address of an endpoint is kept.
  */
-export function recordFromEndpointSlice(
-  raw: V1EndpointSlice,
-  context: ProjectionContext = newProjectionContext(),
-): Projected<EndpointSliceRecord> {
-  return project('EndpointSlice', raw, context, ({ key, metadata, skip }) => {
+export const recordFromEndpointSlice: Projection<'EndpointSlice'> = projection(
+  'EndpointSlice',
+  ({ raw, key, metadata, skip, interner }) => {
     const labels = metadata.labels ?? {};
     const service = labels['kubernetes.io/service-name'] ?? '';
     if (service === '') return 'noServiceName';
@@ -145,44 +134,40 @@ export function recordFromEndpointSlice(
       key,
       service: serviceKey(metadata.namespace ?? '', service),
       ipFamily,
-      ports: slicePorts(raw.ports, skip, context.interner),
-      endpoints: collect(raw.endpoints, 'endpoints', skip, (endpoint) =>
-        endpointOf(endpoint, ipFamily, context.interner),
-      ),
+      ports: slicePorts(raw.ports, skip, interner),
+      endpoints: collect(raw.endpoints, 'endpoints', skip, (endpoint) => endpointOf(endpoint, ipFamily, interner)),
       lastChangeTriggerTime: instant(metadata.annotations?.['endpoints.kubernetes.io/last-change-trigger-time']),
     };
-  });
-}
+  },
+);
 
 /** Returns the record of a Node. */
-export function recordFromNode(
-  raw: V1Node,
-  context: ProjectionContext = newProjectionContext(),
-): Projected<NodeRecord> {
-  return project('Node', raw, context, ({ key, metadata, skip }) => {
-    const all = raw.status?.addresses ?? [];
-    const ofType = (type: string): string[] => all.filter((one) => one.type === type).map((one) => one.address);
-    const isLeaving = raw.spec?.taints?.some((taint) => taint.key === 'ToBeDeletedByClusterAutoscaler') ?? false;
-    return {
-      name: key,
-      zone: context.interner.intern(metadata.labels?.['topology.kubernetes.io/zone'] ?? ''),
-      addresses: addresses([...ofType('InternalIP'), ...ofType('ExternalIP')], 'status.addresses', skip),
-      podCidrs: cidrs(raw.spec?.podCIDRs ?? listOf(raw.spec?.podCIDR), 'spec.podCIDRs', skip),
-      isEligible: !isLeaving && (metadata.deletionTimestamp ?? undefined) === undefined,
-    };
-  });
-}
+export const recordFromNode: Projection<'Node'> = projection('Node', ({ raw, key, metadata, skip, interner }) => {
+  const all = raw.status?.addresses ?? [];
+  const ofType = (type: string): string[] => all.filter((one) => one.type === type).map((one) => one.address);
+  const isLeaving = raw.spec?.taints?.some((taint) => taint.key === 'ToBeDeletedByClusterAutoscaler') ?? false;
+  return {
+    name: key,
+    zone: interner.intern(metadata.labels?.['topology.kubernetes.io/zone'] ?? ''),
+    addresses: addresses([...ofType('InternalIP'), ...ofType('ExternalIP')], 'status.addresses', skip),
+    podCidrs: cidrs(raw.spec?.podCIDRs ?? listOf(raw.spec?.podCIDR), 'spec.podCIDRs', skip),
+    isEligible: !isLeaving && (metadata.deletionTimestamp ?? undefined) === undefined,
+  };
+});
 
 /** Returns the record of a ServiceCIDR. */
-export function recordFromServiceCidr(
-  raw: V1ServiceCIDR,
-  context: ProjectionContext = newProjectionContext(),
-): Projected<ServiceCidrRecord> {
-  return project('ServiceCIDR', raw, context, ({ key, skip }) => ({
-    name: key,
-    cidrs: cidrs(raw.spec?.cidrs, 'spec.cidrs', skip),
-  }));
-}
+export const recordFromServiceCidr: Projection<'ServiceCIDR'> = projection('ServiceCIDR', ({ raw, key, skip }) => ({
+  name: key,
+  cidrs: cidrs(raw.spec?.cidrs, 'spec.cidrs', skip),
+}));
+
+/** Projection of each resource. It relies on the types of the API server's JSON, not on its values. */
+export const projections: { readonly [K in ResourceKind]: Projection<K> } = {
+  Service: recordFromService,
+  EndpointSlice: recordFromEndpointSlice,
+  Node: recordFromNode,
+  ServiceCIDR: recordFromServiceCidr,
+};
 
 type Skip = (path: string, value: unknown) => unknown;
 
@@ -195,33 +180,35 @@ const keys = {
 };
 
 interface Subject<K extends ResourceKind> {
+  readonly raw: RawObjects[K];
   readonly key: ReturnType<(typeof keys)[K]>;
   readonly metadata: V1ObjectMeta;
+  readonly interner: Interner;
   readonly skip: Skip;
 }
 
-function project<K extends ResourceKind, T extends object>(
+function projection<K extends ResourceKind>(
   resource: K,
-  raw: { readonly metadata?: V1ObjectMeta },
-  context: ProjectionContext,
-  read: (subject: Subject<K>) => T | IgnoredReason,
-): Projected<T> {
-  const metadata = raw.metadata ?? {};
-  const bare = metadata.name ?? '';
-  if (bare === '') return { status: 'ignored', name: '', reason: 'unnamed' };
-  const key = keys[resource](metadata.namespace ?? '', bare) as Subject<K>['key']; // the entry of this very resource
-  const skip: Skip = (path, value) => context.onSkipped({ resource, name: key, path, value });
-  let record: T | IgnoredReason;
-  try {
-    record = read({ key, metadata, skip });
-  } catch (error) {
-    // A string where the API has a list: one such object must not stop the others (A17).
-    if (!(error instanceof TypeError)) throw error;
-    record = 'malformed';
-  }
-  return typeof record === 'string'
-    ? { status: 'ignored', name: key, reason: record }
-    : { status: 'record', name: key, record };
+  read: (subject: Subject<K>) => Records[K] | IgnoredReason,
+): Projection<K> {
+  return (raw, { interner, onSkipped } = newProjectionContext()) => {
+    const metadata = raw.metadata ?? {};
+    const bare = metadata.name ?? '';
+    if (bare === '') return { status: 'ignored', name: '', reason: 'unnamed' };
+    const key = keys[resource](metadata.namespace ?? '', bare) as Subject<K>['key']; // the entry of this very resource
+    const skip: Skip = (path, value) => onSkipped({ resource, name: key, path, value });
+    let record: Records[K] | IgnoredReason;
+    try {
+      record = read({ raw, key, metadata, interner, skip });
+    } catch (error) {
+      // A string where the API has a list: one such object must not stop the others (A17).
+      if (!(error instanceof TypeError)) throw error;
+      record = 'malformed';
+    }
+    return typeof record === 'string'
+      ? { status: 'ignored', name: key, reason: record }
+      : { status: 'record', name: key, record };
+  };
 }
 
 function clusterIpsOf(spec: Partial<V1ServiceSpec>, skip: Skip): readonly IpAddress[] {

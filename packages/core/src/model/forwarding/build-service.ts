@@ -122,13 +122,13 @@ export function* prepareService(
   for (const slice of context.state.slicesOf(key)) {
     if (slice.ipFamily === context.options.ipFamily) slices.push(slice);
   }
-  const sources = new EndpointSources(slices);
+  const sources = sourcesByPort(slices);
   const known = previous?.service === service && isSameContext(previous.context, context) ? previous.parts : noParts;
   const parts = new Map<string, PreparedPort>();
   for (const port of service.ports) {
     const id = portKey(port);
     if (parts.has(id)) continue; // the API forbids repeated ports, a file may have them: the first wins
-    const [before, own] = [known.get(id), sources.of(port)];
+    const [before, own] = [known.get(id), sources.get(id) ?? noSources];
     parts.set(
       id,
       before !== undefined && areSameSources(before.sources, own)
@@ -257,27 +257,22 @@ interface EndpointSource {
   readonly port: Port;
 }
 
-/** Slice ports by the name and protocol that they share with a Service port, in the order of the slices. */
-class EndpointSources {
-  readonly #sources = new Map<string, EndpointSource[]>();
-
-  /** Costs time in proportion to the ports of the slices. */
-  constructor(slices: readonly EndpointSliceRecord[]) {
-    for (const slice of slices) {
-      for (const port of slice.ports) {
-        const key = portKey(port);
-        const source = { slice, port: port.port };
-        const sources = this.#sources.get(key);
-        if (sources === undefined) this.#sources.set(key, [source]);
-        else sources.push(source);
-      }
+/**
+ * Returns slice ports by the name and protocol that they share with a Service port, in the order of the slices. Costs time in
+ * proportion to the ports of the slices.
+ */
+function sourcesByPort(slices: readonly EndpointSliceRecord[]): ReadonlyMap<string, readonly EndpointSource[]> {
+  const byPort = new Map<string, EndpointSource[]>();
+  for (const slice of slices) {
+    for (const port of slice.ports) {
+      const key = portKey(port);
+      const source = { slice, port: port.port };
+      const sources = byPort.get(key);
+      if (sources === undefined) byPort.set(key, [source]);
+      else sources.push(source);
     }
   }
-
-  /** Returns the slice ports of a Service port; empty if no slice names the port. */
-  of(servicePort: PortIdentity): readonly EndpointSource[] {
-    return this.#sources.get(portKey(servicePort)) ?? noSources;
-  }
+  return byPort;
 }
 
 const noSources: readonly EndpointSource[] = [];
@@ -302,7 +297,7 @@ export function mergeEndpoints(
 ): readonly Endpoint[] {
   requireList('mergeEndpoints: slices', slices);
   objectArgument('mergeEndpoints: servicePort', servicePort);
-  return finish(mergeSources(new EndpointSources(slices).of(servicePort), here));
+  return finish(mergeSources(sourcesByPort(slices).get(portKey(servicePort)) ?? noSources, here));
 }
 
 /** The same from the sources of one Service port, in steps. */

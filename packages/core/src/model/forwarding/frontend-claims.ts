@@ -9,6 +9,7 @@ import type {
   ClusterStateView,
   TableOptions,
 } from './forwarding-table.ts';
+import { compareTexts } from '../../base/values.ts';
 
 /** Claim of one Service port, or of the API server, to an address and port. */
 interface Claim {
@@ -142,9 +143,7 @@ function placeOf(frontend: RoutedPlace, protocol: Protocol): string {
 }
 
 function compareClaims(a: Claim, b: Claim): number {
-  if (a.rank !== b.rank) return a.rank - b.rank;
-  if (a.key === b.key) return 0;
-  return a.key < b.key ? -1 : 1;
+  return a.rank - b.rank || compareTexts(a.key, b.key);
 }
 
 function asArray(claims: Claim | readonly Claim[] | undefined): readonly Claim[] {
