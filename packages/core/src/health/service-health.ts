@@ -82,10 +82,11 @@ export class ServiceHealth implements AsyncDisposable {
   sync(checks: ReadonlyMap<ServiceKey, HealthCheck>): Promise<void> {
     return this.#enqueue(async () => {
       await this.#closeStale(checks);
-      for (const check of checks.values()) {
-        const instance = this.#instances.get(check.service) ?? newInstance(check.port);
-        instance.localEndpoints = check.localReadyEndpoints;
-        this.#instances.set(check.service, instance);
+      for (const { service, port, localReadyEndpoints: localEndpoints } of checks.values()) {
+        const known = this.#instances.get(service);
+        if (known !== undefined) known.localEndpoints = localEndpoints;
+        else
+          this.#instances.set(service, { port, sockets: new Map(), localEndpoints, isClosed: false, hasFailed: false });
       }
       await this.#openMissing();
     });
@@ -177,20 +178,13 @@ export class ServiceHealth implements AsyncDisposable {
   }
 
   #report(service: ServiceKey, instance: Instance, error: unknown): void {
-    const { logger, metrics, ipFamily } = this.#options;
+    const { logger, metrics, ipFamily, nodeName, events } = this.#options;
     const { port } = instance;
     if (error !== undefined) metrics.add('switchyard_health_check_listen_failures_total', { ip_family: ipFamily });
     if ((error !== undefined) === instance.hasFailed) return;
     instance.hasFailed = error !== undefined;
-    if (error === undefined) logger.info('health check listens now', { service, port, ipFamily });
-    else {
-      logger.warn('health check cannot listen, will retry', { service, port, ipFamily, error });
-      this.#recordFailure(service, error);
-    }
-  }
-
-  #recordFailure(service: ServiceKey, error: unknown): void {
-    const { nodeName, events } = this.#options;
+    if (error === undefined) return logger.info('health check listens now', { service, port, ipFamily });
+    logger.warn('health check cannot listen, will retry', { service, port, ipFamily, error });
     const [namespace = '', name = ''] = service.split('/');
     const what = messageOf(error);
     events.record({
@@ -224,8 +218,4 @@ export class ServiceHealth implements AsyncDisposable {
       { 'X-Load-Balancing-Endpoint-Weight': String(localEndpoints) },
     );
   }
-}
-
-function newInstance(port: Port): Instance {
-  return { port, sockets: new Map(), localEndpoints: 0, isClosed: false, hasFailed: false };
 }

@@ -98,18 +98,17 @@ function difference(before: Objects, after: Objects): readonly ClusterEvent[] {
 }
 
 /** Notifies `notice` of every change in the folder. Ends when aborted, or when the system cannot watch. */
-async function followChanges(path: string, { notice, log }: FolderWatch, signal: AbortSignal): Promise<void> {
+async function followChanges(
+  path: string,
+  { notice, log }: { readonly notice: ChangeNotice; readonly log: Logger },
+  signal: AbortSignal,
+): Promise<void> {
   try {
     for await (const _ of watch(path, { signal })) notice.notify();
   } catch (error) {
     if (signal.aborted) return;
     log.warn('cannot watch the manifest folder; it is scanned at intervals', { folder: path, error });
   }
-}
-
-interface FolderWatch {
-  readonly notice: ChangeNotice;
-  readonly log: Logger;
 }
 
 /** Notification of changes, with one waiter. */
@@ -128,19 +127,14 @@ class ChangeNotice {
   }
 
   /** Resolves `quiet` after the last notification of a burst (ten waits at most), or after `atMost`. */
-  async wait({ atMost, quiet }: WaitLimits, signal: AbortSignal): Promise<void> {
-    await waitFor(this.#notified.promise, { clock: this.#clock, limit: atMost }, signal);
+  async wait(limits: { readonly atMost: Millis; readonly quiet: Millis }, signal: AbortSignal): Promise<void> {
+    await waitFor(this.#notified.promise, { clock: this.#clock, limit: limits.atMost }, signal);
     signal.throwIfAborted();
     for (let step = 0; step < 10; step++) {
-      const left = this.#notifiedAt + quiet - this.#clock.monotonic();
+      const left = this.#notifiedAt + limits.quiet - this.#clock.monotonic();
       if (left <= 0) break;
       await this.#clock.sleep(millis(left), signal);
     }
     this.#notified = Promise.withResolvers();
   }
-}
-
-interface WaitLimits {
-  readonly atMost: Millis;
-  readonly quiet: Millis;
 }

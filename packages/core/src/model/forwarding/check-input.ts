@@ -28,49 +28,55 @@ export function checkTableInput({ state, dirty, previous, options }: GivenInput)
     throw check.wrongArgument('buildTable: previous.ipFamily', `${String(wanted)} as in options`, ipFamily);
 }
 
-/** Methods by which a `Map` is known, or another object that can be read like one. */
-const mapMethods = ['get', 'values'];
+/** Check for a `Map`, or another object that can be read like one. */
+const requireMap = check.withMethods('get', 'values');
+
+const requirePort: check.ArgumentCheck = (name, value) => {
+  if (tryParsePort(value) === undefined) throw check.wrongArgument(name, 'a port (1-65535)', value);
+};
 
 /** Throws `UsageError` unless `value` looks like a forwarding table. */
 export function checkTable(name: string, value: unknown): void {
-  const table = check.objectArgument(name, value);
-  requireIpFamily(`${name}.ipFamily`, table['ipFamily']);
-  for (const field of ['services', 'healthChecks']) check.requireMethods(`${name}.${field}`, table[field], mapMethods);
-  for (const field of ['nodePortCidrs', 'serviceCidrs']) check.requireList(`${name}.${field}`, table[field]);
-  check.objectArgument(`${name}.podDetector`, table['podDetector']);
+  check.requireFields(name, value, {
+    ipFamily: requireIpFamily,
+    services: requireMap,
+    healthChecks: requireMap,
+    nodePortCidrs: check.requireList,
+    serviceCidrs: check.requireList,
+    podDetector: check.objectArgument,
+  });
 }
 
 function checkState(value: unknown): void {
-  const state = check.objectArgument('buildTable: state', value);
-  for (const field of ['services', 'nodes'])
-    check.requireMethods(`buildTable: state.${field}`, state[field], mapMethods);
-  check.requireList('buildTable: state.serviceCidrs', state['serviceCidrs']);
-  check.requireMethods('buildTable: state', state, ['slicesOf']);
+  const fields = { services: requireMap, nodes: requireMap, serviceCidrs: check.requireList };
+  check.requireFields('buildTable: state', value, fields);
+  check.requireMethods('buildTable: state', value, ['slicesOf']);
 }
 
 function checkOptions(value: unknown): void {
-  const options = check.objectArgument('buildTable: options', value);
-  const at = (field: string): string => `buildTable: options.${field}`;
-  const oneOf = (field: string, values: readonly unknown[]): void =>
-    check.requireOneOf(at(field), options[field], values);
-  requireIpFamily(at('ipFamily'), options['ipFamily']);
-  check.requireText(at('nodeName'), options['nodeName']);
-  oneOf('masqueradeAll', [true, false]);
-  oneOf('terminatingFallback', ['on', 'off']);
-  oneOf('externalIps', ['forward', 'ignore']);
-  oneOf('routerIpMode', ['localOnly', 'asVip', undefined]);
-  oneOf('nodePortsOnLoopback', ['none', 'kernel', 'proxy', undefined]);
-  checkPodDetector(at('podDetector'), options['podDetector']);
-  if (options['nodeIp'] !== undefined) requireIp(at('nodeIp'), options['nodeIp']);
-  const { nodePortCidrs, apiServers = [] } = options;
-  check.requireList(at('nodePortCidrs'), nodePortCidrs);
-  for (const cidr of nodePortCidrs) requireCidr(at('nodePortCidrs'), cidr);
-  check.requireList(at('apiServers'), apiServers);
-  for (const server of apiServers) {
-    const { address, port } = check.objectArgument(at('apiServers'), server);
-    requireIp(at('apiServers: address'), address);
-    if (tryParsePort(port) === undefined) throw check.wrongArgument(at('apiServers: port'), 'a port (1-65535)', port);
-  }
+  check.requireFields('buildTable: options', value, {
+    ipFamily: requireIpFamily,
+    nodeName: check.requireText,
+    masqueradeAll: check.oneOf(true, false),
+    terminatingFallback: check.oneOf('on', 'off'),
+    externalIps: check.oneOf('forward', 'ignore'),
+    routerIpMode: check.oneOf('localOnly', 'asVip', undefined),
+    nodePortsOnLoopback: check.oneOf('none', 'kernel', 'proxy', undefined),
+    podDetector: checkPodDetector,
+    nodeIp: check.optional(requireIp),
+    nodePortCidrs: (name, cidrs) => {
+      check.requireList(name, cidrs);
+      for (const cidr of cidrs) requireCidr(name, cidr);
+    },
+    apiServers: check.optional((name, servers) => {
+      check.requireList(name, servers);
+      for (const server of servers) {
+        const { address, port } = check.objectArgument(name, server);
+        requireIp(`${name}: address`, address);
+        requirePort(`${name}: port`, port);
+      }
+    }),
+  });
 }
 
 function checkPodDetector(name: string, value: unknown): void {
@@ -96,33 +102,30 @@ function isSet(value: unknown): boolean {
 
 /** Throws `UsageError`, which names the field and its value, for anything that `Flow` excludes. */
 export function checkFlow(value: unknown): void {
-  const flow = check.objectArgument('explain: flow', value);
-  const at = (field: string): string => `explain: flow.${field}`;
-  check.requireOneOf(at('from'), flow['from'], sourceClasses);
-  for (const field of ['source', 'destination']) requireIp(at(field), flow[field]);
-  const { source, destination } = flow as { readonly source: IpAddress; readonly destination: IpAddress };
+  check.requireFields('explain: flow', value, {
+    from: check.oneOf(...sourceClasses),
+    source: requireIp,
+    destination: requireIp,
+    destinationPort: requirePort,
+    protocol: check.oneOf(...protocols),
+    destinationIsLocal: check.oneOf(true, false),
+    isSentHere: check.oneOf(true, false, undefined),
+    incomingInterface: (name, text) => {
+      if (text !== undefined && typeof text !== 'string') throw check.wrongArgument(name, 'a text or undefined', text);
+    },
+  });
+  const { source, destination } = value as { readonly source: IpAddress; readonly destination: IpAddress };
   if (ipFamilyOf(source) !== ipFamilyOf(destination)) {
-    throw check.wrongArgument(at('source'), `of the family of the destination ${destination}`, source);
-  }
-  if (tryParsePort(flow['destinationPort']) === undefined) {
-    throw check.wrongArgument(at('destinationPort'), 'a port (1-65535)', flow['destinationPort']);
-  }
-  check.requireOneOf(at('protocol'), flow['protocol'], protocols);
-  check.requireOneOf(at('destinationIsLocal'), flow['destinationIsLocal'], [true, false]);
-  check.requireOneOf(at('isSentHere'), flow['isSentHere'], [true, false, undefined]);
-  const { incomingInterface } = flow;
-  if (incomingInterface !== undefined && typeof incomingInterface !== 'string') {
-    throw check.wrongArgument(at('incomingInterface'), 'a text or undefined', incomingInterface);
+    throw check.wrongArgument('explain: flow.source', `of the family of the destination ${destination}`, source);
   }
 }
 
 /** Throws `UsageError` unless `value` has the traits that `explain` reads. */
 export function checkTraits(value: unknown): void {
-  const traits = check.objectArgument('explain: traits', value);
-  const oneOf = (field: string, values: readonly string[]): void =>
-    check.requireOneOf(`explain: traits.${field}`, traits[field], values);
-  oneOf('translation', ['packets', 'sockets']);
-  oneOf('unmatchedClusterIps', ['refused', 'passed']);
-  oneOf('sourceRangesWithoutEndpoints', ['checked', 'unchecked']);
-  oneOf('externalIpsRefuse', ['everyone', 'arriving']);
+  check.requireFields('explain: traits', value, {
+    translation: check.oneOf('packets', 'sockets'),
+    unmatchedClusterIps: check.oneOf('refused', 'passed'),
+    sourceRangesWithoutEndpoints: check.oneOf('checked', 'unchecked'),
+    externalIpsRefuse: check.oneOf('everyone', 'arriving'),
+  });
 }
