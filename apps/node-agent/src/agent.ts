@@ -41,9 +41,12 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   const { nodeName } = config;
   const state = new ClusterState({ nodeName });
   const node = new OwnNode({ config, state, logger });
-  const health = (): ProxyHealth => healthOf(reconciler, now());
+  const health = (): ProxyHealth => {
+    const { families, isNodeEligible } = reconciler.status();
+    return proxyHealth({ families, isNodeEligible, timeout: millis(2 * now().syncPeriod) });
+  };
   const serviceHealths = serviceHealthsOf(parts, { node, now, isProxyLive: () => health().isLive });
-  await using takeOver = takeOverOf(parts);
+  await using takeOver = new TakeOver({ nodeName, removeRules: host.removeLeftRules, clock, logger, events });
   const ipFamilies = backends.map(({ ipFamily }) => ipFamily);
   await using proxies = loopbackProxies({ nodeName, ipFamilies, host });
   const noteForwarding = onceForAll(ipFamilies, () => {
@@ -101,11 +104,6 @@ function onceForAll(ipFamilies: readonly IpFamily[], then: () => void): (ipFamil
   };
 }
 
-function takeOverOf({ config, host }: AgentParts): TakeOver {
-  const { removeLeftRules: removeRules, clock, logger, events } = host;
-  return new TakeOver({ nodeName: config.nodeName, removeRules, clock, logger, events });
-}
-
 /** Periods may change while the agent runs. */
 function timingOf(now: () => RunConfig): ReconcileTiming {
   return {
@@ -120,15 +118,9 @@ function timingOf(now: () => RunConfig): ReconcileTiming {
   };
 }
 
-interface HealthNeeds {
-  readonly node: OwnNode;
-  readonly now: () => RunConfig;
-  readonly isProxyLive: () => boolean;
-}
-
 function serviceHealthsOf(
   { config, backends, host }: AgentParts,
-  { node, now, isProxyLive }: HealthNeeds,
+  { node, now, isProxyLive }: { node: OwnNode; now: () => RunConfig; isProxyLive: () => boolean },
 ): readonly ServiceHealth[] {
   const { listener, clock, logger, metrics, events } = host;
   return backends.map(({ ipFamily }) => {
@@ -153,9 +145,4 @@ function debugState({ config, backends, host }: AgentParts, reconciler: Reconcil
     dumps: backends.map((backend) => (signal) => familyDumpText(backend, signal)),
     now: () => host.clock.now(),
   };
-}
-
-function healthOf(reconciler: Reconciler, config: RunConfig): ProxyHealth {
-  const { families, isNodeEligible } = reconciler.status();
-  return proxyHealth({ families, isNodeEligible, timeout: millis(2 * config.syncPeriod) });
 }

@@ -17,7 +17,8 @@ export type { ClusterPlace, Config, DataplaneConfig, RunConfig, SourceConfig };
  */
 export async function loadConfig(args: readonly string[], env: Environment = process.env): Promise<Config> {
   const flags = parseFlags(args);
-  if (isAnswerOnly(flags)) return resolve(flags, noFiles, { env, texts: new Map() });
+  const isAnswerOnly = flags.get('help')?.setting.value === true || flags.has('version');
+  if (isAnswerOnly) return resolve(flags, noFiles, { env, texts: new Map() });
   const { files, texts } = await readConfigFiles(flags);
   return resolve(flags, files, { env, texts });
 }
@@ -63,12 +64,11 @@ function attempt<T>(work: () => T): T | undefined {
   }
 }
 
-interface Around {
-  readonly env: Environment;
-  readonly texts: ReadonlyMap<string, string>;
-}
-
-function resolve(flags: FlagValues, files: ConfigFiles, { env, texts }: Around): Config {
+function resolve(
+  flags: FlagValues,
+  files: ConfigFiles,
+  { env, texts }: { readonly env: Environment; readonly texts: ReadonlyMap<string, string> },
+): Config {
   const isOn = (name: string): boolean => flags.get(name)?.setting.value === true;
   if (isOn('help')) return { kind: 'help' };
   if (flags.has('version')) return versionConfig(flags);
@@ -91,10 +91,6 @@ function resolve(flags: FlagValues, files: ConfigFiles, { env, texts }: Around):
   }
   if (isOn('cleanup')) return { kind: 'cleanup', ofKubeProxyToo: isOn('switchyard-cleanup-kube-proxy'), ...shared };
   return { ...toRunConfig({ settings, flags, env }), notes: [...modeNotes(settings), ...notes], files: texts };
-}
-
-function isAnswerOnly(flags: FlagValues): boolean {
-  return flags.get('help')?.setting.value === true || flags.has('version');
 }
 
 function versionConfig(flags: FlagValues): Config {

@@ -7,14 +7,12 @@ import {
   logEvents,
   type Logger,
   messageOf,
-  type Millis,
   type NodeName,
   type Random,
-  type ResourceKind,
   seconds,
 } from '@switchyard/core';
 import type { ApiServerConnection, EventReporter } from '@switchyard/core/kubernetes';
-import { collectedFamily, type MetricFamily } from '@switchyard/host';
+import { collectedFamily } from '@switchyard/host';
 import type { ApiServerContact } from './agent-host.ts';
 import type { ClusterPlace, SourceConfig } from './config.ts';
 import { contactRestoredEvent } from './events/agent-events.ts';
@@ -59,7 +57,10 @@ export async function openSource(config: SourceConfig, needs: SourceNeeds): Prom
   const sourceMetrics = new SourceMetrics(metrics, clock, (silence) =>
     events.record(contactRestoredEvent(nodeName, silence)),
   );
-  metricsPage.addCollector(() => [lagFamily(sourceMetrics.lags())]);
+  metricsPage.addCollector(() => {
+    const lags = [...sourceMetrics.lags()].map(([resource, lag]) => [lag / 1000, resource] as const);
+    return [collectedFamily('switchyard_source_lag_seconds', lags)];
+  });
   const addresses = new ApiServerAddresses(connection.url);
   const nodes = { kind: 'one', name: nodeName } as const;
   const shared = { connection, nodes, clock, random, log, userAgent, metrics, sourceMetrics };
@@ -98,13 +99,6 @@ function manifestEvents(logger: Logger): EventRecorder & AsyncDisposable {
 /** Reporter of kube-proxy, by which dashboards filter. */
 function reporterOf(nodeName: NodeName): EventReporter {
   return { controller: 'kube-proxy', instance: `kube-proxy-${nodeName}` };
-}
-
-function lagFamily(lags: ReadonlyMap<ResourceKind, Millis>): MetricFamily {
-  return collectedFamily(
-    'switchyard_source_lag_seconds',
-    [...lags].map(([resource, lag]) => [lag / 1000, resource] as const),
-  );
 }
 
 /** Opens the connection to the API server. Rejects with `ConfigError` if the configuration does not name one. */

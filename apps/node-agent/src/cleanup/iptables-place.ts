@@ -47,19 +47,13 @@ export async function removePlace(
   const removals = [inWords(place)];
   const unread = place.status === 'looked' && chosen !== nothingUnwanted ? place.incompatible : [];
   for (const table of unread) {
-    removals.push(await removalOf(() => refuseUnreadableChains({ tables, ipFamily: place.ipFamily, table }), signal));
+    removals.push(await removalOf(() => refuseUnreadableChains(tables, place.ipFamily, table), signal));
   }
   return { ...joinRemovals(removals), isOurs };
 }
 
-interface UnreadTable {
-  readonly tables: NftTables;
-  readonly ipFamily: IpFamily;
-  readonly table: string;
-}
-
 /** Throws if a table that iptables cannot read has chains of kube-proxy. Such tables were written with nft. */
-async function refuseUnreadableChains({ tables, ipFamily, table }: UnreadTable): Promise<Removal> {
+async function refuseUnreadableChains(tables: NftTables, ipFamily: IpFamily, table: string): Promise<Removal> {
   const found = await tables.listChains({ family: tableFamily(ipFamily), table });
   const name = iptablesName({ ipFamily, variant: 'nft' });
   const chains = found.filter(isKubeProxyChain);
@@ -85,10 +79,8 @@ function inWords(place: PlaceRemoval): Removal {
 }
 
 function tableText(name: string, { table, chains, rules, jumps }: TableRemoval): string {
-  const what = [count(chains.length, 'chain'), count(rules, 'rule'), `${count(jumps.length, 'jump')} to them`].join(
-    ', ',
-  );
-  return `${name}, table ${table}: ${what}`;
+  const counts = [count(chains.length, 'chain'), count(rules, 'rule'), `${count(jumps.length, 'jump')} to them`];
+  return `${name}, table ${table}: ${counts.join(', ')}`;
 }
 
 function count(many: number, what: string): string {

@@ -78,7 +78,10 @@ function decodeFile(schema: Schema, file: string, documents: readonly YamlDocume
   if (!isObject(document.value)) return whole(document.locate([]).line, 'it is not one object');
   const wrongType = typeProblem(schema, document);
   if (wrongType !== undefined) return whole(document.locate([]).line, wrongType);
-  if (second !== undefined) leniencies.push(`a second document (line ${lineOf(second)}; only the first counts)`);
+  if (second !== undefined)
+    leniencies.push(
+      `a second document (line ${second.errors[0]?.line ?? second.locate([]).line}; only the first counts)`,
+    );
   for (const { line, message } of document.duplicates) leniencies.push(`${message} (line ${line}; the last counts)`);
   const { apiVersion: _, kind: __, ...body } = document.value;
   decodeObject({ schema, file, document, given, leniencies, problems }, [], body);
@@ -124,10 +127,6 @@ function typeProblem({ apiVersion, kind }: Schema, document: YamlDocument): stri
   if (found['apiVersion'] === apiVersion && found['kind'] === kind) return undefined;
   const said = `apiVersion ${JSON.stringify(found['apiVersion'])}, kind ${JSON.stringify(found['kind'])}`;
   return `it says ${said}; it must be apiVersion: ${apiVersion}, kind: ${kind}`;
-}
-
-function lineOf({ errors, locate }: YamlDocument): number {
-  return errors[0]?.line ?? locate([]).line;
 }
 
 function isObject(value: unknown): value is Data {

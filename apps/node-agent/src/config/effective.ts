@@ -1,6 +1,5 @@
 import { addressAndPort, tryParseIp } from '@switchyard/core';
 import type { DecodedFile } from './decode-file.ts';
-import type { FlagTarget } from './flags/flag.ts';
 import type { FlagValues } from './flags/parse-flags.ts';
 import { traitsOf } from '../backends.ts';
 import { defaultMode, proxyModeNamed, stanzaOf } from './proxy-mode.ts';
@@ -37,7 +36,8 @@ export function effectiveSettings(flags: FlagValues, files: ConfigFiles): Effect
   const given = new Map([...(files.kubeProxy?.given ?? []), ...kubeProxyFlags(flags, files.kubeProxy !== undefined)]);
   if (files.kubeProxy === undefined) applyPortFlags(given, flags);
   completeAddresses(given);
-  if (isEmptyList(given.get('nodePortAddresses')?.value)) given.delete('nodePortAddresses'); // a flag that lists nothing
+  const addresses = given.get('nodePortAddresses')?.value;
+  if (Array.isArray(addresses) && addresses.length === 0) given.delete('nodePortAddresses'); // a flag that lists nothing
   return {
     kubeProxy: new Settings(kubeProxySchema, given, defaultsFor(given)),
     switchyard: new Settings(switchyardSchema, new Map([...(files.switchyard?.given ?? []), ...ownFlags(flags)])),
@@ -50,27 +50,20 @@ function kubeProxyFlags(flags: FlagValues, hasFile: boolean): GivenSettings {
   for (const { flag, setting } of flags.values()) {
     const { target } = flag;
     if (hasFile && !flag.isKeptWithFile) continue;
-    if (setting.value === '' && !servers.some(({ path }) => isFieldOf(target, path))) continue; // says nothing
+    const isAddress = target.kind === 'field' && servers.some(({ path }) => path === target.path);
+    if (setting.value === '' && !isAddress) continue; // says nothing
     if (target.kind === 'field') given.set(target.path, setting);
     if (target.kind === 'fieldOfMode') given.set(`${stanza}.${target.name}`, setting);
   }
   return given;
 }
 
-function isEmptyList(value: FieldValue | undefined): boolean {
-  return Array.isArray(value) && value.length === 0;
-}
-
-function isFieldOf(target: FlagTarget, path: string): boolean {
-  return target.kind === 'field' && target.path === path;
-}
-
 function ownFlags(flags: FlagValues): GivenSettings {
-  const given = new Map<string, Setting>();
-  for (const { flag, setting } of flags.values()) {
-    if (flag.target.kind === 'own') given.set(flag.target.path, setting);
-  }
-  return given;
+  return new Map(
+    [...flags.values()].flatMap(({ flag: { target }, setting }) =>
+      target.kind === 'own' ? [[target.path, setting] as const] : [],
+    ),
+  );
 }
 
 /** The deprecated port flags: 0 is no server, anything else the port of an address that has none. */

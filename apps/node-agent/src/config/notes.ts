@@ -3,7 +3,6 @@ import type { ConfigFiles, EffectiveSettings } from './effective.ts';
 import { gateWarnings, idleGates } from './feature-gates.ts';
 import type { FlagValues } from './flags/parse-flags.ts';
 import { isReadIn, type ProxyMode, isModeSaid, proxyModeOf, unreadReason } from './proxy-mode.ts';
-import type { Field } from './schema/field.ts';
 import type { Purpose } from './validate.ts';
 import { asWritten, type Settings, valueText } from './settings.ts';
 
@@ -79,16 +78,13 @@ export function modeNotes({ kubeProxy }: EffectiveSettings): readonly ConfigNote
 
 function ignoredSettings(settings: Settings, mode: ProxyMode | undefined): readonly ConfigNote[] {
   return settings.entries().flatMap(([field, { value, origin }]): readonly ConfigNote[] => {
-    const why = idleReason(field, mode);
+    const { meaning } = field;
+    const isUnread = mode !== undefined && !isReadIn(mode, field);
+    const why = isUnread ? unreadReason(mode, field) : meaning.kind === 'ignored' ? meaning.why : undefined;
     if (why === undefined || origin.kind === 'default' || valueText(value) === valueText(field.default)) return [];
     const fields = { setting: field.path, value: asWritten(field, value), why };
     return [{ level: 'info', message: 'setting has no effect', fields }];
   });
-}
-
-function idleReason(field: Field, mode: ProxyMode | undefined): string | undefined {
-  if (mode !== undefined && !isReadIn(mode, field)) return unreadReason(mode, field);
-  return field.meaning.kind === 'ignored' ? field.meaning.why : undefined;
 }
 
 function gateNotes(settings: Settings): readonly ConfigNote[] {

@@ -18,7 +18,7 @@ export function problemsOf({ kubeProxy, switchyard }: EffectiveSettings, purpose
     ...detectLocalProblems(kubeProxy),
     ...hostnameProblems(kubeProxy),
     ...sourceProblems(kubeProxy, switchyard),
-    ...(readsSockets(switchyard, mode) ? socketProblems(switchyard) : []),
+    ...socketProblems(switchyard, mode),
   ];
 }
 
@@ -99,12 +99,9 @@ function sourceProblems(kubeProxy: Settings, switchyard: Settings): readonly Pro
   return [problemAt(switchyard.schema, 'manifests', switchyard.at('manifests'), why)];
 }
 
-function readsSockets(switchyard: Settings, mode: ProxyMode): boolean {
-  return switchyard.entries().some(([field]) => field.path === 'ebpf.socketLB' && isReadIn(mode, field));
-}
-
 /** tc programs serve only traffic from outside; pods whose sockets are not served need rules. */
-function socketProblems(switchyard: Settings): readonly Problem[] {
+function socketProblems(switchyard: Settings, mode: ProxyMode): readonly Problem[] {
+  if (!switchyard.entries().some(([field]) => field.path === 'ebpf.socketLB' && isReadIn(mode, field))) return [];
   if (switchyard.text('ebpf.socketLB') !== 'host' || switchyard.text('ebpf.northSouth') !== 'tc') return [];
   const why =
     'needs rules for pods, which ebpf.northSouth: tc (--switchyard-ebpf-north-south) excludes; use auto or nftables there';

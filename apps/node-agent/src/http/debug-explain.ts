@@ -1,6 +1,5 @@
 import {
   assertNever,
-  type DataplaneTraits,
   explain,
   type Explanation,
   type Flow,
@@ -39,10 +38,6 @@ interface ExplainQuery {
   readonly format: 'text' | 'json' | undefined;
 }
 
-type ParsedExplainQuery =
-  | { readonly status: 'ok'; readonly query: ExplainQuery }
-  | { readonly status: 'bad'; readonly why: string };
-
 const explainUsage: string = [
   'usage: /debug/explain?from=ADDRESS&to=ADDRESS:PORT[/PROTOCOL][&source=pod|node|outside][&sent=here|elsewhere][&format=text|json]',
   '  from    address of the sender, such as 10.244.1.7',
@@ -54,33 +49,33 @@ const explainUsage: string = [
 
 const names: ReadonlySet<string> = new Set(['from', 'to', 'source', 'sent', 'format']);
 
-/** Reads the parameters; each at most once, and no other. */
-function parseExplainQuery(parameters: URLSearchParams): ParsedExplainQuery {
+/** Reads the parameters; each at most once, and no other. Returns the fault as text. */
+function parseExplainQuery(parameters: URLSearchParams): ExplainQuery | string {
   for (const name of parameters.keys()) {
-    if (!names.has(name)) return bad(`unknown parameter ${JSON.stringify(name)}`);
-    if (parameters.getAll(name).length > 1) return bad(`${name} is given more than once`);
+    if (!names.has(name)) return `unknown parameter ${JSON.stringify(name)}`;
+    if (parameters.getAll(name).length > 1) return `${name} is given more than once`;
   }
   const [fromText, toText] = [parameters.get('from'), parameters.get('to')];
-  if (fromText === null) return bad('from is missing');
-  if (toText === null) return bad('to is missing');
+  if (fromText === null) return 'from is missing';
+  if (toText === null) return 'to is missing';
   const from = tryParseIp(fromText.replace(/^\[(.*)\]$/, '$1')); // as `to` needs it
-  if (from === undefined) return bad(`from ${JSON.stringify(fromText)} is not an IP address`);
+  if (from === undefined) return `from ${JSON.stringify(fromText)} is not an IP address`;
   const target = parseTarget(toText);
-  if (target === undefined) return bad(`to ${JSON.stringify(toText)} is not ADDRESS:PORT/PROTOCOL`);
-  if (ipFamilyOf(from) !== ipFamilyOf(target.to)) return bad(`${from} and ${target.to} are of different IP families`);
+  if (target === undefined) return `to ${JSON.stringify(toText)} is not ADDRESS:PORT/PROTOCOL`;
+  if (ipFamilyOf(from) !== ipFamilyOf(target.to)) return `${from} and ${target.to} are of different IP families`;
   const source = parameters.get('source') ?? undefined;
-  if (source !== undefined && !isSourceClass(source))
-    return bad(`source ${JSON.stringify(source)} is not a source class`);
+  const isSource = (text: string): text is SourceClass => sourceClasses.some((one) => one === text);
+  if (source !== undefined && !isSource(source)) return `source ${JSON.stringify(source)} is not a source class`;
   const sent = parameters.get('sent') ?? undefined;
   if (sent !== undefined && sent !== 'here' && sent !== 'elsewhere') {
-    return bad(`sent ${JSON.stringify(sent)} is neither here nor elsewhere`);
+    return `sent ${JSON.stringify(sent)} is neither here nor elsewhere`;
   }
   const isSentHere = sent === undefined ? undefined : sent === 'here';
   const format = parameters.get('format') ?? undefined;
   if (format !== undefined && format !== 'text' && format !== 'json') {
-    return bad(`format ${JSON.stringify(format)} is neither text nor json`);
+    return `format ${JSON.stringify(format)} is neither text nor json`;
   }
-  return { status: 'ok', query: { from, ...target, source, isSentHere, format } };
+  return { from, ...target, source, isSentHere, format };
 }
 
 function parseTarget(text: string): Pick<ExplainQuery, 'to' | 'port' | 'protocol'> | undefined {
@@ -90,14 +85,6 @@ function parseTarget(text: string): Pick<ExplainQuery, 'to' | 'port' | 'protocol
   const port = tryParsePort(Number(groups['port']));
   const protocol = tryParseProtocol((groups['protocol'] ?? 'TCP').toUpperCase());
   return to === undefined || port === undefined || protocol === undefined ? undefined : { to, port, protocol };
-}
-
-function isSourceClass(text: string): text is SourceClass {
-  return sourceClasses.some((one) => one === text);
-}
-
-function bad(why: string): ParsedExplainQuery {
-  return { status: 'bad', why };
 }
 
 interface ExplainedFlow {
@@ -117,9 +104,8 @@ interface ExplainedFlow {
  * `format=json` or `Accept: application/json`. It is derived from the table that is in the kernel.
  */
 export function explainAnswer(state: DebugState, { query: parameters, headers }: HttpRequest): HttpAnswer {
-  const parsed = parseExplainQuery(parameters);
-  if (parsed.status === 'bad') return textAnswer(400, `${parsed.why}\n\n${explainUsage}`);
-  const { query } = parsed;
+  const query = parseExplainQuery(parameters);
+  if (typeof query === 'string') return textAnswer(400, `${query}\n\n${explainUsage}`);
   const ipFamily = ipFamilyOf(query.to);
   const table = state.tables().get(ipFamily);
   if (table === undefined) {
@@ -150,29 +136,22 @@ function explainFlow(state: DebugState, table: ForwardingTable, query: ExplainQu
     protocol: query.protocol,
     destinationIsLocal: isOurs(query.to, addresses),
   };
-  const served = { ...flow, isSentHere: isServedHere(state, flow) };
+  // If only the host's sockets are served, rules handle the packets of this node's pods like those from other nodes.
+  const isByRules = state.socketLb === 'host' && flow.from !== 'node';
+  const served = { ...flow, isSentHere: isByRules ? false : flow.isSentHere };
   const traits = traitsOf(state.mode);
   const explanation = explain(table, served, traits);
-
+  const { frontend } = explanation;
   const failed = state.status().families.get(table.ipFamily)?.failedServices;
   return {
     flow,
     sourceReason: source.reason,
     explanation,
-    isBySocket: isBySocket(served, explanation, traits),
+    // Sockets also get the error for a cluster IP without a Service.
+    isBySocket: frontend === undefined ? isServedBySocket(served, traits) : isSentBySocket(served, frontend, traits),
     failure: explanation.service === undefined ? undefined : failed?.get(explanation.service),
     summary: familySummary(state, table.ipFamily),
   };
-}
-
-/** If only the host's sockets are served, rules handle the packets of this node's pods like those from other nodes. */
-function isServedHere({ socketLb }: DebugState, { from, isSentHere }: Flow): boolean | undefined {
-  return socketLb === 'host' && from !== 'node' ? false : isSentHere;
-}
-
-/** Sockets also get the error for a cluster IP without a Service. */
-function isBySocket(flow: Flow, { frontend }: Explanation, traits: DataplaneTraits): boolean {
-  return frontend === undefined ? isServedBySocket(flow, traits) : isSentBySocket(flow, frontend, traits);
 }
 
 function sourceOf(

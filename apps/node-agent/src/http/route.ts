@@ -33,17 +33,15 @@ export function router(routes: readonly Route[], logger: Logger): HttpHandler {
   return (request, signal) => {
     const route = byPath.get(request.path);
     if (route === undefined) return textAnswer(404, '404 page not found\n');
-    const methods = allowedMethods(route);
-    if (methods !== 'any' && !methods.includes(request.method)) {
-      const allow = methods.join(', ');
+    const { methods } = route;
+    const allowed =
+      methods === 'any' ? [request.method] : methods.flatMap((one) => (one === 'GET' ? ['GET', 'HEAD'] : [one]));
+    if (!allowed.includes(request.method)) {
+      const allow = allowed.join(', ');
       return textAnswer(405, `405 ${request.path} takes ${allow}\n`, { Allow: allow });
     }
     return answerSafely(route, { request, logger }, signal);
   };
-}
-
-function allowedMethods({ methods }: Route): 'any' | readonly string[] {
-  return methods === 'any' ? 'any' : methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
 }
 
 /** Calls an endpoint and handles its failure. Synchronous if the endpoint is. */

@@ -99,13 +99,12 @@ export function flagzAnswer(flags: ReadonlyMap<string, string>, request: HttpReq
   });
 }
 
-interface Forms {
-  readonly text: () => string;
-  readonly fields: () => object;
-}
-
 /** 406 if the client accepts neither text nor the object by its full name, as in Kubernetes. */
-function negotiated(kind: string, { headers }: HttpRequest, { text, fields }: Forms): HttpAnswer {
+function negotiated(
+  kind: string,
+  { headers }: HttpRequest,
+  { text, fields }: { readonly text: () => string; readonly fields: () => object },
+): HttpAnswer {
   const plain = (): HttpAnswer => textAnswer(200, text());
   const accept = headers['accept'] ?? '';
   if (accept.trim() === '') return plain();
@@ -118,16 +117,14 @@ function negotiated(kind: string, { headers }: HttpRequest, { text, fields }: Fo
     const type = ['application/json', 'application/yaml'].find((one) => includesType(range, one));
     if (isObject && type !== undefined) {
       const object = { kind, apiVersion: `config.k8s.io/${version}`, metadata: { name: component }, ...fields() };
-      return jsonAnswer(200, object, { 'Content-Type': type, ...deprecation(version) }); // JSON is YAML
+      const isOld = version !== versions[0];
+      const warnings = isOld ? { Warning: `299 - "${version} is deprecated; use ${versions[0]}"` } : {};
+      return jsonAnswer(200, object, { 'Content-Type': type, ...warnings }); // JSON is YAML
     }
     if (includesType(range, 'text/plain') && !range.parameters.has('as')) return plain();
   }
   const wanted = `application/json;g=config.k8s.io;v=${versions[0]};as=${kind}`;
   return textAnswer(406, `406 ${kind.toLowerCase()} is text/plain, or ${wanted}, or the same with application/yaml\n`);
-}
-
-function deprecation(version: string): Readonly<Record<string, string>> {
-  return version === versions[0] ? {} : { Warning: `299 - "${version} is deprecated; use ${versions[0]}"` };
 }
 
 /** Such as `Sat Nov 21 10:00:00 UTC 2026`. */

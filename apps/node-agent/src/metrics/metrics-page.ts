@@ -4,7 +4,6 @@ import {
   type MetricDeclaration,
   metricDeclarations,
   type Metrics,
-  type MetricSet,
   millis,
 } from '@switchyard/core';
 import {
@@ -55,7 +54,10 @@ export function createMetricsPage({ mode, ipFamilies, clock }: MetricsPageOption
     async metricsText(accept, signal) {
       const format = formatFor(accept);
       const collected = await Promise.all(collectors.map((collect) => collect(signal)));
-      const served = collected.flat().filter(({ name }) => isServed(name, metricSets));
+      const served = collected.flat().filter(({ name }) => {
+        const set = declared[name]?.set;
+        return set === undefined || metricSets.includes(set);
+      });
       const families = served.sort((a, b) => (a.name < b.name ? -1 : 1));
       return { contentType: contentTypes[format], pieces: write(families, { format, clock }, signal) };
     },
@@ -67,22 +69,12 @@ const declared: Readonly<Record<string, MetricDeclaration>> = Object.assign(
   ...Object.values(metricDeclarations).flatMap((all) => Object.values(all)),
 );
 
-function isServed(name: string, sets: readonly MetricSet[]): boolean {
-  const set = declared[name]?.set;
-  return set === undefined || sets.includes(set);
-}
-
-interface Writing {
-  readonly format: MetricsFormat;
-  readonly clock: Clock;
-}
-
 /** Yields to other work after this number of characters: a millisecond or two of writing. */
 const pieceLength = 100_000;
 
 async function* write(
   families: readonly MetricFamily[],
-  { format, clock }: Writing,
+  { format, clock }: { readonly format: MetricsFormat; readonly clock: Clock },
   signal: AbortSignal,
 ): AsyncGenerator<string, void, undefined> {
   let piece = '';

@@ -1,5 +1,5 @@
 import { millis, seconds, serviceKey, type ServicePortKey, servicePortKey } from '@switchyard/core';
-import { type ServiceCounters } from '@switchyard/core/engine';
+import type { ServiceCounters } from '@switchyard/core/engine';
 import { ManualClock } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import { BoundedCounters } from './service-metrics.ts';
@@ -24,7 +24,7 @@ function setUp(limit: number) {
     );
   };
   const backend = { ipFamily: 'IPv4', observers: { counters: readKernel } } as const;
-  const counters = new BoundedCounters({ backend, clock, limit, maxAge: seconds(5) });
+  const counters = new BoundedCounters(backend, { clock, limit, maxAge: seconds(5) });
   const read = async (): Promise<{ readonly shown: string[]; readonly omitted: number }> => {
     const reading = counters.read(signal);
     await clock.advance(millis(40));

@@ -29,27 +29,24 @@ interface ServiceMetricsOptions {
 /** Age up to which scrapers share a reading, which costs the kernel 3 to 4 ms per 1,000 Services. */
 const maxAge = seconds(5);
 
-const dropReasons = {
-  noEndpoints: 'no_endpoints',
-  noLocalEndpoint: 'no_local_endpoint',
-  sourceRange: 'source_range',
-} as const satisfies Readonly<Record<keyof ServiceCounters['drops'], string>>;
+const dropReasons = [
+  ['noEndpoints', 'no_endpoints'],
+  ['noLocalEndpoint', 'no_local_endpoint'],
+  ['sourceRange', 'source_range'],
+] as const;
 
 /** Collects the families `switchyard_service_*`. If the kernel cannot be read, they keep their last values. */
 export function serviceMetrics(options: ServiceMetricsOptions): Collector {
   const { clock, logger, metrics, signal } = options;
+  const limits = {
+    clock,
+    maxAge,
+    get limit() {
+      return options.limit;
+    },
+  };
   const countable = options.backends.filter((backend) => backend.observers.counters !== undefined);
-  const counters = countable.map(
-    (backend) =>
-      new BoundedCounters({
-        backend,
-        clock,
-        get limit() {
-          return options.limit;
-        },
-        maxAge,
-      }),
-  );
+  const counters = countable.map((backend) => new BoundedCounters(backend, limits));
   const failing = new Set<BoundedCounters>();
   const read = async (one: BoundedCounters): Promise<CountersReading> => {
     try {
@@ -99,18 +96,12 @@ const connections: SamplesOf = (ipFamily, { namespace, name, portName, protocol 
 ];
 
 const drops: SamplesOf = (ipFamily, { namespace, name, portName, protocol }, counters) =>
-  (['noEndpoints', 'noLocalEndpoint', 'sourceRange'] as const).map((reason) => [
-    counters.drops[reason],
-    ipFamily,
-    namespace,
-    portName,
-    protocol,
-    dropReasons[reason],
-    name,
+  dropReasons.map(([count, reason]) => [
+    counters.drops[count],
+    ...[ipFamily, namespace, portName, protocol, reason, name],
   ]);
 
-interface BoundedCountersOptions {
-  readonly backend: Pick<DataplaneBackend, 'ipFamily' | 'observers'>;
+interface CounterLimits {
   readonly clock: Clock;
   /** Maximum number of Service ports with their own series. */
   readonly limit: number;
@@ -133,19 +124,20 @@ interface CountersReading {
  * next, then idle ones that were shown before, then other idle ones.
  */
 export class BoundedCounters {
-  readonly #options: BoundedCountersOptions;
+  readonly #backend: Pick<DataplaneBackend, 'ipFamily' | 'observers'>;
+  readonly #options: CounterLimits;
   #shown: ReadonlySet<ServicePortKey> = new Set();
   #latest: { readonly reading: CountersReading; readonly at: Millis } | undefined;
   #inFlight: Promise<CountersReading> | undefined;
 
-  constructor(options: BoundedCountersOptions) {
+  constructor(backend: Pick<DataplaneBackend, 'ipFamily' | 'observers'>, options: CounterLimits) {
+    this.#backend = backend;
     this.#options = options;
   }
 
   /** The last reading, however old; empty before the first. */
   get latest(): CountersReading {
-    const { ipFamily } = this.#options.backend;
-    return this.#latest?.reading ?? { ipFamily, services: new Map(), omitted: 0 };
+    return this.#latest?.reading ?? { ipFamily: this.#backend.ipFamily, services: new Map(), omitted: 0 };
   }
 
   /** Rejects with `HostError` when the kernel cannot be read. The signal is that of the process: others wait as well. */
@@ -159,10 +151,11 @@ export class BoundedCounters {
   }
 
   async #readKernel(signal: AbortSignal): Promise<CountersReading> {
-    const { backend, clock, limit } = this.#options;
-    const all = (await backend.observers.counters?.(signal)) ?? new Map<ServicePortKey, ServiceCounters>();
+    const { clock, limit } = this.#options;
+    const { ipFamily, observers } = this.#backend;
+    const all = (await observers.counters?.(signal)) ?? new Map<ServicePortKey, ServiceCounters>();
     const services = all.size <= limit ? all : await this.#choose(all, signal);
-    const reading = { ipFamily: backend.ipFamily, services, omitted: all.size - services.size };
+    const reading = { ipFamily, services, omitted: all.size - services.size };
     this.#latest = { reading, at: clock.monotonic() };
     return reading;
   }

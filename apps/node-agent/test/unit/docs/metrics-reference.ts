@@ -4,8 +4,8 @@ import {
   type MetricDeclaration,
   metricDeclarations,
   type MetricDeclarations,
-  refusedMetrics,
 } from '@switchyard/core';
+import { refusedMetrics } from './refused-metrics.ts';
 import { markdownTable } from '@switchyard/host';
 import { registeredBackends } from '../../../src/backends.ts';
 

@@ -1,4 +1,5 @@
-import { type MetricDeclaration, type MetricDeclarations, metricDeclarations, refusedMetrics } from '@switchyard/core';
+import { type MetricDeclaration, type MetricDeclarations, metricDeclarations } from '@switchyard/core';
+import { refusedMetrics } from '../refused-metrics.ts';
 import type { ParityRow, ReleaseRange } from './row.ts';
 
 /** One metric of kube-proxy on Linux. */

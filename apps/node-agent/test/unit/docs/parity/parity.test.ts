@@ -1,5 +1,6 @@
 import { ManualClock } from '@switchyard/core/testing';
-import { noopLogger, noopMetrics, refusedMetrics } from '@switchyard/core';
+import { noopLogger, noopMetrics } from '@switchyard/core';
+import { refusedMetrics } from '../refused-metrics.ts';
 import { describe, expect, test } from 'vitest';
 import { featureGates } from '../../../../src/config/feature-gates.ts';
 import { gateTable } from '../../../../src/config/gate-table.ts';
