@@ -13,7 +13,7 @@ import type { AgentParts } from './agent-host.ts';
 import { flowCleaner } from './clean-flows.ts';
 import type { RunConfig } from './config.ts';
 import { fixedConfig } from './config/config-follower.ts';
-import { configEvents, startingEvent } from './events/agent-events.ts';
+import { configEvents, nodeWarning } from './events/agent-events.ts';
 import { followAddresses } from './follow-addresses.ts';
 import { familyDumpText } from './host/dump-text.ts';
 import { TakeOver } from './host/take-over.ts';
@@ -49,10 +49,12 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   await using takeOver = new TakeOver({ nodeName, removeRules: host.removeLeftRules, clock, logger, events });
   const ipFamilies = backends.map(({ ipFamily }) => ipFamily);
   await using proxies = loopbackProxies({ nodeName, ipFamilies, host });
-  const noteForwarding = onceForAll(ipFamilies, () => {
+  const missing = new Set(ipFamilies);
+  const noteForwarding = (ipFamily: IpFamily): void => {
+    if (!missing.delete(ipFamily) || missing.size > 0) return;
     logNotes(nodeNotes(config, node, ipFamilies), logger);
     host.onForwarding();
-  });
+  };
   const families = backends.map((backend, index): FamilyOptions => ({
     backend,
     tableOptions: () => ({
@@ -77,15 +79,13 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   contact?.onAddresses(() => {
     if (state.isInSync) reconciler.rebuild('the API server is reached at another address');
   });
-  events.record(startingEvent(nodeName));
+  events.record({ ...nodeWarning(nodeName, 'Starting', ''), type: 'Normal' }); // as kube-proxy does
   for (const event of configEvents(nodeName, config.notes)) events.record(event);
   const stop = new AbortController();
   addMetrics({ config, now, backends, host, status: () => reconciler.status(), health }, stop.signal);
   const endpoints = serveEndpoints({ config, health, debug: debugState(parts, reconciler), ...host }, stop.signal);
   endpoints.catch((error: unknown) => stop.abort(error)); // told below
-  const followNodeAddresses = async (): Promise<void> => {
-    await Promise.all(serviceHealths.map((one) => one.followAddresses()));
-  };
+  const followNodeAddresses = () => Promise.all(serviceHealths.map((one) => one.followAddresses()));
   const addresses = followAddresses(host, followNodeAddresses, stop.signal);
   try {
     await reconciler.run(AbortSignal.any([signal, stop.signal]));
@@ -95,13 +95,6 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
     await Promise.all(serviceHealths.map((one) => one[Symbol.asyncDispose]()));
     await endpoints;
   }
-}
-
-function onceForAll(ipFamilies: readonly IpFamily[], then: () => void): (ipFamily: IpFamily) => void {
-  const missing = new Set(ipFamilies);
-  return (ipFamily) => {
-    if (missing.delete(ipFamily) && missing.size === 0) then();
-  };
 }
 
 /** Periods may change while the agent runs. */

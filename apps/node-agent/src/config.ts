@@ -71,7 +71,12 @@ function resolve(
 ): Config {
   const isOn = (name: string): boolean => flags.get(name)?.setting.value === true;
   if (isOn('help')) return { kind: 'help' };
-  if (flags.has('version')) return versionConfig(flags);
+  const form = flags.get('version')?.texts.at(-1);
+  if (form !== undefined) {
+    if (form === 'raw') return { kind: 'version', form };
+    if (['true', '1', 't'].includes(form.toLowerCase())) return { kind: 'version', form: 'line' };
+    throw new ConfigError('flags.invalid', `--version ${JSON.stringify(form)}: must be true or raw; see --help`);
+  }
   const settings = effectiveSettings(flags, files);
   const writeTo = flags.get('write-config-to')?.texts.at(-1) ?? '';
   const isRun = writeTo === '' && !isOn('switchyard-dump') && !isOn('cleanup');
@@ -91,11 +96,4 @@ function resolve(
   }
   if (isOn('cleanup')) return { kind: 'cleanup', ofKubeProxyToo: isOn('switchyard-cleanup-kube-proxy'), ...shared };
   return { ...toRunConfig({ settings, flags, env }), notes: [...modeNotes(settings), ...notes], files: texts };
-}
-
-function versionConfig(flags: FlagValues): Config {
-  const text = flags.get('version')?.texts.at(-1) ?? '';
-  if (text === 'raw') return { kind: 'version', form: 'raw' };
-  if (['true', '1', 't'].includes(text.toLowerCase())) return { kind: 'version', form: 'line' };
-  throw new ConfigError('flags.invalid', `--version ${JSON.stringify(text)}: must be true or raw; see --help`);
 }

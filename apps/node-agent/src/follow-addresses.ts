@@ -19,7 +19,7 @@ const retryInterval = seconds(30);
  */
 export async function followAddresses(
   host: AddressHost,
-  onChange: () => Promise<void>,
+  onChange: () => Promise<unknown>,
   signal: AbortSignal,
 ): Promise<void> {
   const { clock, logger } = host;

@@ -1,10 +1,10 @@
 import { cpus } from 'node:os';
 import { createHttpListener } from '@switchyard/core/health';
 import {
+  asError,
   type EventRecorder,
   HostError,
   type IpFamily,
-  messageOf,
   noopEvents,
   seconds,
   systemClock,
@@ -181,7 +181,13 @@ async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
     const from = { source: config.source.kind, from: opened.from };
     const { mode } = config;
     logger.info('starting', { version, pid: process.pid, mode, nodeName, ...from, ipFamilies });
-    const host = { ...hostOf(run, metricsPage, variant), events, views: viewsOf(run, follower) };
+    const views: EndpointViews = {
+      configz: () => configzDocument(follower.current().settings),
+      flagz: () => flagzValues(config.flags, follower.current().settings),
+      setVerbosity: (verbosity) => logger.setLevel(logLevelOf(verbosity)),
+      process: { startTime, nodeVersion: process.version, version, commandLine: process.argv },
+    };
+    const host = { ...hostOf(run, metricsPage, variant), events, views };
     await releaseFreedMemory();
     await runAgent({ config, follower, source, contact: opened.contact, backends, host }, running);
     if (changed !== undefined) throw changed;
@@ -216,7 +222,7 @@ async function modeObstacle(
     return undefined;
   } catch (error) {
     signal.throwIfAborted();
-    return error instanceof Error ? error : new HostError('host.unusable', messageOf(error));
+    return asError(error);
   }
 }
 
@@ -258,15 +264,6 @@ function hostOf(
   };
 }
 
-function viewsOf({ config, logger }: Run, follower: ConfigWatch): EndpointViews {
-  return {
-    configz: () => configzDocument(follower.current().settings),
-    flagz: () => flagzValues(config.flags, follower.current().settings),
-    setVerbosity: (verbosity) => logger.setLevel(logLevelOf(verbosity)),
-    process: { startTime, nodeVersion: process.version, version, commandLine: process.argv },
-  };
-}
-
 /** Follows the configuration and applies its log level; the agent applies the other fields. */
 function followConfig(run: Run, { metrics, events }: Pick<AgentHost, 'metrics' | 'events'>): ConfigWatch {
   const { config, logger } = run;
@@ -300,13 +297,12 @@ async function releaseFreedMemory(): Promise<void> {
   });
 }
 
+/** Prints the answer of a command. A reader that closes the pipe early, such as `head`, is no failure. */
 function print(text: string): void {
-  process.stdout.off('error', ignoreClosedPipe).on('error', ignoreClosedPipe).write(text);
-}
-
-/** A reader that closes the pipe early, such as `head`, is no failure. */
-function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') throw error;
+  const onError = (error: NodeJS.ErrnoException): void => {
+    if (error.code !== 'EPIPE') throw error;
+  };
+  process.stdout.on('error', onError).write(text);
 }
 
 const args = process.argv.slice(2);
@@ -314,15 +310,12 @@ const terminationLog = terminationLogOf(process.env);
 /** The configuration; undefined before it is read, and if it is refused. */
 let loaded: Config | undefined;
 
-/** Log settings for a refused configuration. */
-const unknownLog = { logFormat: 'text', logLevel: 'info' } as const;
-
 /** Reports a failure of the agent. Commands of operators report only by their exit, because they may run in the agent's container. */
 async function report(failure: AppFailure): Promise<void> {
   if (loaded === undefined ? asksForCommand(args) : loaded.kind !== 'run') return;
-  const place = loaded?.kind === 'run' ? loaded : await findPlace(args);
-  const { logFormat: format, logLevel: level } = loaded?.kind === 'run' ? loaded : unknownLog;
-  const logger = createLogger({ format, level });
+  const run = loaded?.kind === 'run' ? loaded : undefined; // undefined: refused
+  const place = run ?? (await findPlace(args));
+  const logger = createLogger({ format: run?.logFormat ?? 'text', level: run?.logLevel ?? 'info' });
   const openEvents = (from: ClusterPlace): Promise<EventRecorder & AsyncDisposable> =>
     openLastEvents(from, { clock: systemClock, logger });
   await reportFailure(failure, { terminationLog, place, openEvents, hasForwarded });

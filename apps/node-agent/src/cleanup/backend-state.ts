@@ -38,9 +38,6 @@ export async function cleanLeftNftables(
   return cleanBackend(backend, place, signal);
 }
 
-/** Prefix of the names of its nftables tables: rules, and the guard of its programs. */
-const tablePrefix = 'switchyard-ebpf';
-
 /**
  * Removes the state of the ebpf mode: pins, and with them programs, links and maps, and its nftables tables. Needs no BPF, because
  * pins are files. If there are tables but no bpffs, as in a container without that mount, it removes nothing and reports a failure:
@@ -51,10 +48,17 @@ export async function removeEbpfState(
   place: BackendPlace,
   signal: AbortSignal,
 ): Promise<Removal> {
-  const unseen = await removalOf(() => refuseUnseenPins(place), signal);
-  if (unseen.failures.length > 0) return unseen;
-  if (!(await hasBpffs(place.host))) return nothingRemoved;
-  return await cleanBackend(backend, place, signal);
+  return await removalOf(async () => {
+    const { host } = place;
+    if (await hasBpffs(host)) return await cleanBackend(backend, place, signal);
+    const tables = await ebpfTables(host);
+    if (tables.length === 0) return nothingRemoved;
+    throw new HostError(
+      'cleanup.unseen',
+      `the ebpf mode was here (nftables table inet ${tables.join(', ')}), and its programs cannot be removed: no bpffs is mounted at ` +
+        `${host.bpffs}, where they are pinned; run --cleanup where the node's bpffs is mounted (--switchyard-ebpf-bpffs says where)`,
+    );
+  }, signal);
 }
 
 /**
@@ -85,20 +89,9 @@ export async function mayEbpfStateBeThere(
   }
 }
 
-async function refuseUnseenPins({ host }: BackendPlace): Promise<Removal> {
-  if (await hasBpffs(host)) return nothingRemoved;
-  const tables = await ebpfTables(host);
-  if (tables.length === 0) return nothingRemoved;
-  throw new HostError(
-    'cleanup.unseen',
-    `the ebpf mode was here (nftables table inet ${tables.join(', ')}), and its programs cannot be removed: no bpffs is mounted at ` +
-      `${host.bpffs}, where they are pinned; run --cleanup where the node's bpffs is mounted (--switchyard-ebpf-bpffs says where)`,
-  );
-}
-
-/** Names of its tables in this network namespace. */
+/** Names of its tables in this network namespace: rules, and the guard of its programs. */
 async function ebpfTables({ tables }: Pick<BackendHost, 'tables'>): Promise<readonly string[]> {
-  return (await tables.listTables('inet')).filter((name) => name.startsWith(tablePrefix));
+  return (await tables.listTables('inet')).filter((name) => name.startsWith('switchyard-ebpf'));
 }
 
 /** Whether this mount namespace has a bpffs there. Needs no addon. */

@@ -1,6 +1,6 @@
 import { type KernelFiles, commandFailed, type CommandRunner, isProgramMissing } from '@switchyard/host';
 import { get } from 'node:http';
-import { HostError, type Millis, seconds, type IpFamily, asError, millis } from '@switchyard/core';
+import { HostError, seconds, type IpFamily, asError, millis } from '@switchyard/core';
 import { allOfKubeProxy, iptablesPlaces } from '@switchyard/netfilter/iptables';
 import { removePlace, type RuleAccess } from './iptables-place.ts';
 import { tableFamily, type NftTables } from './tables.ts';
@@ -8,31 +8,20 @@ import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal
 
 /** Default ports of kube-proxy for health and metrics. */
 const ports = [10_256, 10_249];
-const listening = '0A';
 
 /** Returns the first default port of kube-proxy that is in use in this network namespace; undefined if none is. */
 export function kubeProxyPort(files: KernelFiles): number | undefined {
-  const taken = new Set(['/proc/net/tcp', '/proc/net/tcp6'].flatMap((path) => listeningPorts(files.read(path) ?? '')));
-  return ports.find((port) => taken.has(port));
+  const tables = ['/proc/net/tcp', '/proc/net/tcp6'].map((path) => files.read(path) ?? '').join('\n');
+  // Lines such as `0: 0100007F:2809 00000000:0000 0A ...`: local address and port, the remote's, and the state, which is 0A.
+  const listening = [...tables.matchAll(/^\s*\d+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]{4} 0A /gm)];
+  return ports.find((port) => listening.some(([, hex = '']) => Number.parseInt(hex, 16) === port));
 }
 
-/** Lines such as `0: 0100007F:2809 00000000:0000 0A ...`: local address and port in hexadecimal, then the remote's, then the state. */
-function listeningPorts(table: string): readonly number[] {
-  return [...table.matchAll(/^\s*\d+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:[0-9A-F]{4} ([0-9A-F]{2}) /gm)]
-    .filter(([, , state]) => state === listening)
-    .map(([, port = '']) => Number.parseInt(port, 16));
-}
-
-/** Returns the metrics page of the kube-proxy in this network namespace; undefined if none answers in time. */
-type AskMetrics = () => Promise<string | undefined>;
-
-const timeout: Millis = seconds(3);
-/** kube-proxy's default for `metricsBindAddress`. */
-const place = { host: '127.0.0.1', port: 10_249, path: '/metrics' } as const;
-
-const askMetrics: AskMetrics = () =>
-  new Promise((resolve) => {
-    const request = get({ ...place, agent: false, signal: AbortSignal.timeout(timeout) }, (response) => {
+/** Returns kube-proxy's metrics page at its default address in this network namespace; undefined if none answers in time. */
+function askMetrics(): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const place = { host: '127.0.0.1', port: 10_249, path: '/metrics', agent: false };
+    const request = get({ ...place, signal: AbortSignal.timeout(seconds(3)) }, (response) => {
       let page = '';
       response.setEncoding('utf8').on('data', (piece: string) => (page += piece));
       response.on('end', () => resolve(response.statusCode === 200 ? page : undefined));
@@ -40,13 +29,14 @@ const askMetrics: AskMetrics = () =>
     });
     request.on('error', () => resolve(undefined));
   });
+}
 
 /**
  * Throws `HostError` if a kube-proxy runs here that has not written its rules yet: then only the agent's rules forward Services.
  * Its health port does not show this, because kube-proxy counts as healthy until its first write. A proxy that exports none of
  * kube-proxy's metrics on the usual port is ignored.
  */
-export async function refuseBesideUnreadyProxy(ask: AskMetrics = askMetrics): Promise<void> {
+export async function refuseBesideUnreadyProxy(ask: typeof askMetrics = askMetrics): Promise<void> {
   const page = await ask();
   if (page === undefined || !/^kubeproxy_/m.test(page)) return;
   const times = [...page.matchAll(/^kubeproxy_sync_proxy_rules_last_timestamp_seconds(?:\{[^}]*\})? (\S+)$/gm)];
@@ -110,9 +100,13 @@ export async function removeKubeProxyIpvs(host: IpvsHost, signal: AbortSignal): 
   const removed: string[] = [];
   const skipped: string[] = [];
   const failures: Error[] = [];
-  const isThere = interfaces(host.files).includes(dummy);
+  const removeDummy = async (): Promise<readonly string[]> => {
+    await run(host, 'ip', ['link', 'delete', dummy], signal);
+    return [`interface ${dummy}`];
+  };
+  const isThere = new RegExp(`^\\s*${dummy}:`, 'm').test(host.files.read('/proc/net/dev') ?? '');
   const steps = [
-    ...(isThere ? [() => removeVirtualServers(host, signal), () => removeDummy(host, signal)] : []),
+    ...(isThere ? [() => removeVirtualServers(host, signal), removeDummy] : []),
     () => removeIpsets(host, signal),
   ];
   for (const step of steps) {
@@ -127,17 +121,9 @@ export async function removeKubeProxyIpvs(host: IpvsHost, signal: AbortSignal): 
   return { ...nothingRemoved, removed, skipped, failures };
 }
 
-function interfaces(files: KernelFiles): readonly string[] {
-  const table = files.read('/proc/net/dev') ?? '';
-  return table.split('\n').flatMap((line) => /^\s*(\S+):/.exec(line)?.[1] ?? []);
-}
-
 async function removeVirtualServers(host: IpvsHost, signal: AbortSignal): Promise<readonly string[]> {
-  const addresses = new Set(
-    [
-      ...(await run(host, 'ip', ['-o', 'address', 'show', 'dev', dummy], signal)).matchAll(/ inet6? ([0-9a-f.:]+)\//g),
-    ].map(([, address]) => address),
-  );
+  const shown = await run(host, 'ip', ['-o', 'address', 'show', 'dev', dummy], signal);
+  const addresses = new Set([...shown.matchAll(/ inet6? ([0-9a-f.:]+)\//g)].map(([, address]) => address));
   const saved = await run(host, 'ipvsadm', ['-S', '-n'], signal);
   const removed: string[] = [];
   for (const [, protocol = '', target = ''] of saved.matchAll(/^-A (-[tu]|--sctp-service) (\S+)/gm)) {
@@ -147,11 +133,6 @@ async function removeVirtualServers(host: IpvsHost, signal: AbortSignal): Promis
     removed.push(`ipvs virtual server ${target}`);
   }
   return removed;
-}
-
-async function removeDummy(host: IpvsHost, signal: AbortSignal): Promise<readonly string[]> {
-  await run(host, 'ip', ['link', 'delete', dummy], signal);
-  return [`interface ${dummy}`];
 }
 
 /** Removes the ipsets. The rules that use them must be removed before. */

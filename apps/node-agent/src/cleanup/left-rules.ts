@@ -83,12 +83,8 @@ export async function thenBirthmark(
   signal: AbortSignal,
 ): Promise<Removal> {
   if (before.failures.length > 0) return before;
-  return joinRemovals([before, await removeBirthmark(access, place, signal)]);
-}
-
-/** Removes the birthmark alone. */
-export async function removeBirthmark(access: RuleAccess, place: IptablesPlace, signal: AbortSignal): Promise<Removal> {
-  return await removePlace(access, place, () => ({ isUnwanted: (chain) => chain === birthmarkChain }), signal);
+  const wish = { isUnwanted: (chain: string) => chain === birthmarkChain };
+  return joinRemovals([before, await removePlace(access, place, () => wish, signal)]);
 }
 
 /**

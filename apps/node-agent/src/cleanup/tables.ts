@@ -22,7 +22,8 @@ export const kernelTables: NftTables = {
   deleteTable: async (place) => (await import('@switchyard/netfilter')).deleteTable(place),
 };
 
-interface TablesOfKernel {
+/** Access without the programs of iptables. */
+export interface TablesOfKernel {
   readonly tables: NftTables;
   readonly files: KernelFiles;
 }
@@ -62,34 +63,21 @@ export function tableFamily(ipFamily: IpFamily): 'ip' | 'ip6' {
   return ipFamily === 'IPv4' ? 'ip' : 'ip6';
 }
 
-/** Access to a place without iptables. */
-export interface PlaceWithoutIptables {
-  readonly tables: NftTables;
-  readonly files: KernelFiles;
-  readonly place: IptablesPlace;
-}
-
 /**
  * Rejects with `HostError` if rules of this agent may be in a place whose iptables programs are not installed. Another image may
  * have written them. Such rules always have a birthmark in table mangle.
  */
-export async function refuseUnseenRules(unread: PlaceWithoutIptables): Promise<void> {
-  const { place, files } = unread;
+export async function refuseUnseenRules({ tables, files }: TablesOfKernel, place: IptablesPlace): Promise<void> {
   const name = iptablesName(place);
+  let what = `rules of this agent are in the tables of ${name}`;
   if (place.variant === 'nft') {
-    if (!(await hasBirthmark(unread))) return;
-    throw unseen(`rules of this agent are in the tables of ${name}`, name);
+    const chains = await tables.listChains({ family: tableFamily(place.ipFamily), table: 'mangle' });
+    if (!chains.includes(birthmarkChain)) return;
+  } else {
+    const names = legacyTables(files, place.ipFamily);
+    if (!names.includes('mangle')) return;
+    what = `the kernel has tables of ${name} (${names.join(', ')})`;
   }
-  const tables = legacyTables(files, place.ipFamily);
-  if (tables.includes('mangle')) throw unseen(`the kernel has tables of ${name} (${tables.join(', ')})`, name);
-}
-
-async function hasBirthmark({ tables, place }: PlaceWithoutIptables): Promise<boolean> {
-  const family = tableFamily(place.ipFamily);
-  return (await tables.listChains({ family, table: 'mangle' })).includes(birthmarkChain);
-}
-
-function unseen(what: string, name: string): HostError {
   const next = `clean up with an image that has ${name}`;
-  return new HostError('cleanup.unseen', `${what}, which were not looked at, as ${name} is not installed; ${next}`);
+  throw new HostError('cleanup.unseen', `${what}, which were not looked at, as ${name} is not installed; ${next}`);
 }

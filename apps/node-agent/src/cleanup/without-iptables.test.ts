@@ -36,7 +36,7 @@ test.each([
   ['no legacy table is where the birthmark would be', legacy6, there, { '/proc/net/ip6_tables_names': 'nat\nfilter' }],
   ['legacy tables are of the other family', legacy6, there, { '/proc/net/ip_tables_names': 'mangle' }],
 ] as const)('where %s there are no rules of this agent', async (_, place, tables, legacy) => {
-  await expect(refuseUnseenRules({ tables, files: filesOf(legacy), place })).resolves.toBeUndefined();
+  await expect(refuseUnseenRules({ tables, files: filesOf(legacy) }, place)).resolves.toBeUndefined();
 });
 
 test.each([
@@ -50,7 +50,7 @@ test.each([
     /the kernel has tables of ip6tables-legacy \(mangle, nat\), which were not looked at/,
   ],
 ] as const)('where %s that is refused', async (_, place, tables, legacy, said) => {
-  await expect(refuseUnseenRules({ tables, files: filesOf(legacy), place })).rejects.toThrow(said);
+  await expect(refuseUnseenRules({ tables, files: filesOf(legacy) }, place)).rejects.toThrow(said);
 });
 
 test('a clean-up without iptables is not complete where the kernel has tables of it', async () => {

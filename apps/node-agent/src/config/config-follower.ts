@@ -2,9 +2,9 @@ import { type Clock, ConfigError, type Logger, type Metrics, type Millis, millis
 import { logNotes } from './notes.ts';
 import { readConfigFile } from './decode-file.ts';
 import type { Config, RunConfig } from './run-config.ts';
-import { valueText, asWritten, type Settings } from './settings.ts';
+import { valueText, asWritten } from './settings.ts';
 import type { EffectiveSettings } from './effective.ts';
-import { isReadIn, type ProxyMode, proxyModeOf } from './proxy-mode.ts';
+import { isReadIn, proxyModeOf } from './proxy-mode.ts';
 import type { ChangeClass } from './schema/field.ts';
 
 interface SettingChange {
@@ -18,17 +18,15 @@ interface SettingChange {
 /** Every setting that differs, in the order of the schemas. */
 export function settingChanges(before: EffectiveSettings, now: EffectiveSettings): readonly SettingChange[] {
   const mode = proxyModeOf(before.kubeProxy);
-  return [...changes(before.kubeProxy, now.kubeProxy, mode), ...changes(before.switchyard, now.switchyard, mode)];
-}
-
-function changes(before: Settings, now: Settings, mode: ProxyMode): readonly SettingChange[] {
-  return now.entries().flatMap(([field, setting]): readonly SettingChange[] => {
-    const { path } = field;
-    const change = isReadIn(mode, field) ? field.change : 'none';
-    const old = before.at(path);
-    if (valueText(old.value) === valueText(setting.value)) return [];
-    return [{ path, before: asWritten(field, old.value), now: asWritten(field, setting.value), change }];
-  });
+  return (['kubeProxy', 'switchyard'] as const).flatMap((group) =>
+    now[group].entries().flatMap(([field, setting]): readonly SettingChange[] => {
+      const { path } = field;
+      const change = isReadIn(mode, field) ? field.change : 'none';
+      const old = before[group].at(path);
+      if (valueText(old.value) === valueText(setting.value)) return [];
+      return [{ path, before: asWritten(field, old.value), now: asWritten(field, setting.value), change }];
+    }),
+  );
 }
 
 /** The configuration as it is now. */
@@ -151,7 +149,11 @@ export class ConfigWatch implements ConfigFollower {
       const obstacle = await this.#options.restartObstacle?.(next, signal);
       if (obstacle !== undefined) return this.#keep(obstacle, restarts, isNew);
       this.#count('restart');
-      throw restartNeeded([...next.files.keys()], restarts);
+      throw new ConfigError(
+        'config.changed',
+        `ending for a restart, since ${[...next.files.keys()].join(' or ')} changed a setting that a running process ` +
+          `cannot take over: ${restarts.map(changeText).join('; ')}; forwarding stays in place`,
+      );
     }
     const known = new Set(this.#current.notes.map((note) => JSON.stringify(note)));
     if (this.#isBroken && changes.length === 0) {
@@ -185,14 +187,6 @@ export class ConfigWatch implements ConfigFollower {
   #count(result: 'applied' | 'rejected' | 'restart'): void {
     this.#options.metrics.add('switchyard_config_reloads_total', { result });
   }
-}
-
-function restartNeeded(files: readonly string[], changes: readonly SettingChange[]): ConfigError {
-  return new ConfigError(
-    'config.changed',
-    `ending for a restart, since ${files.join(' or ')} changed a setting that a running process cannot take over: ` +
-      `${changes.map(changeText).join('; ')}; forwarding stays in place`,
-  );
 }
 
 function changeText({ path, before, now }: SettingChange): string {

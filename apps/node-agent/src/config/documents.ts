@@ -21,10 +21,14 @@ export interface PlainObject {
  */
 export function toDocument(settings: Settings): PlainObject {
   const { apiVersion, kind } = settings.schema;
-  const document: Record<string, Plain> = { apiVersion, kind };
-  for (const [{ path, type }, { value }] of settings.entries()) put(document, path.split('.'), toPlain(type, value));
-  return sortedKeys(document);
+  const fields = settings.entries().map(([{ path, type }, { value }]) => [path, toPlain(type, value)] as const);
+  const sorted = [['apiVersion', apiVersion] as const, ['kind', kind] as const, ...fields].sort(byName);
+  const document: Record<string, Plain> = {};
+  for (const [path, value] of sorted) put(document, path.split('.'), value);
+  return document;
 }
+
+const byName = ([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number => (a < b ? -1 : 1);
 
 /** Body of `/configz`, by the name of the configuration group. */
 export function configzDocument({ kubeProxy, switchyard }: EffectiveSettings): PlainObject {
@@ -64,7 +68,7 @@ function unsetText({ target, type }: Flag, { kubeProxy, switchyard }: EffectiveS
 
 function toPlain(type: FieldType, value: FieldValue): Plain {
   if (typeof value === 'object') {
-    if (value instanceof Map) return Object.fromEntries(value);
+    if (value instanceof Map) return Object.fromEntries([...value].sort(byName));
     const list = value as readonly Plain[]; // texts, or rules of two plain fields
     return list.length === 0 ? null : list;
   }
@@ -75,13 +79,4 @@ function toPlain(type: FieldType, value: FieldValue): Plain {
 function put(object: Record<string, Plain>, [key = '', ...rest]: readonly string[], value: Plain): void {
   if (rest.length === 0) object[key] = value;
   else put((object[key] ??= {}) as Record<string, Plain>, rest, value); // made here, by an earlier field
-}
-
-function sortedKeys(value: PlainObject): PlainObject {
-  const isObject = (one: Plain): one is PlainObject => typeof one === 'object' && one !== null && !Array.isArray(one);
-  return Object.fromEntries(
-    Object.entries(value)
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([key, one]) => [key, isObject(one) ? sortedKeys(one) : one]),
-  );
 }

@@ -34,8 +34,7 @@ const servers = [
  */
 export function effectiveSettings(flags: FlagValues, files: ConfigFiles): EffectiveSettings {
   const given = new Map([...(files.kubeProxy?.given ?? []), ...kubeProxyFlags(flags, files.kubeProxy !== undefined)]);
-  if (files.kubeProxy === undefined) applyPortFlags(given, flags);
-  completeAddresses(given);
+  completeAddresses(given, files.kubeProxy === undefined ? flags : undefined);
   const addresses = given.get('nodePortAddresses')?.value;
   if (Array.isArray(addresses) && addresses.length === 0) given.delete('nodePortAddresses'); // a flag that lists nothing
   return {
@@ -66,46 +65,30 @@ function ownFlags(flags: FlagValues): GivenSettings {
   );
 }
 
-/** The deprecated port flags: 0 is no server, anything else the port of an address that has none. */
-function applyPortFlags(given: Map<string, Setting>, flags: FlagValues): void {
-  for (const { path, portFlag } of servers) {
-    const setting = flags.get(portFlag)?.setting;
-    if (setting === undefined) continue;
-    const address = given.get(path)?.value;
-    if (setting.value === 0) given.set(path, { ...setting, value: '' });
-    else if (typeof address === 'string')
-      given.set(path, { ...setting, value: withPort(address, Number(setting.value)) });
-  }
-}
-
-/** A bare IP address gets the server's usual port. */
-function completeAddresses(given: Map<string, Setting>): void {
-  for (const { path, port } of servers) {
+/** A bare IP address gets the server's usual port, or that of its deprecated flag, of which 0 means no server. */
+function completeAddresses(given: Map<string, Setting>, flags: FlagValues | undefined): void {
+  for (const { path, port, portFlag } of servers) {
+    const ofFlag = flags?.get(portFlag)?.setting;
     const setting = given.get(path);
-    if (typeof setting?.value === 'string') given.set(path, { ...setting, value: withPort(setting.value, port) });
+    const address = setting?.value;
+    if (ofFlag?.value === 0) given.set(path, { ...ofFlag, value: '' });
+    else if (setting !== undefined && typeof address === 'string') {
+      const isBare = tryParseIp(address) !== undefined;
+      const value = isBare ? addressAndPort(address, Number(ofFlag?.value ?? port)) : address;
+      given.set(path, { ...(ofFlag ?? setting), value });
+    }
   }
-}
-
-function withPort(address: string, port: number): string {
-  return tryParseIp(address) === undefined ? address : addressAndPort(address, port);
 }
 
 /** Defaults that depend on given settings, as kube-proxy sets them on Linux and shows them in `/configz`. */
 function defaultsFor(given: GivenSettings): ReadonlyMap<string, FieldValue> {
   const { defaultNodePortAddresses } = traitsOf(proxyModeNamed(given.get('mode')?.value));
+  const bindAddress = String(given.get('bindAddress')?.value ?? '');
+  const isV6 = tryParseIp(bindAddress) !== undefined && bindAddress.includes(':'); // servers listen in its family
   return new Map<string, FieldValue>([
     ['mode', defaultMode],
     ...(defaultNodePortAddresses === 'all' ? [] : ([['nodePortAddresses', ['primary']]] as const)),
-    ...addressDefaults(given),
+    ...(isV6 ? ([['healthzBindAddress', '[::]:10256']] as const) : []),
+    ...(isV6 ? ([['metricsBindAddress', '[::1]:10249']] as const) : []),
   ]);
-}
-
-/** Servers listen in the family of `bindAddress`. */
-function addressDefaults(given: GivenSettings): readonly (readonly [string, FieldValue])[] {
-  const bindAddress = String(given.get('bindAddress')?.value ?? '');
-  if (tryParseIp(bindAddress) === undefined || !bindAddress.includes(':')) return [];
-  return [
-    ['healthzBindAddress', '[::]:10256'],
-    ['metricsBindAddress', '[::1]:10249'],
-  ];
 }

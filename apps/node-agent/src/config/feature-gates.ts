@@ -37,8 +37,11 @@ const othersNames: ReadonlySet<string> = new Set([...gatesOfOthers, ...otherRele
 export function gateWarnings(set: ReadonlyMap<string, boolean>): readonly string[] {
   return [...set].flatMap(([name, value]) => {
     const known = states.get(name);
-    if (known === undefined) return othersNames.has(name) ? [] : [unknownText(name)];
-    return isAgainstLock(known, value) ? [lockText(known, value)] : [];
+    if (known !== undefined) return isAgainstLock(known, value) ? [lockText(known, value)] : [];
+    if (othersNames.has(name)) return [];
+    const close = nearestName(name, [...states.keys(), ...othersNames]);
+    const hint = close === undefined ? 'this agent knows no such gate' : `did you mean ${close}?`;
+    return [`unrecognized feature gate: ${name} (${hint})`];
   });
 }
 
@@ -60,7 +63,7 @@ export function idleGates(set: ReadonlyMap<string, boolean>): ReadonlyMap<string
   const turned = featureGates.filter(({ name, default: on }) => !set.has(name) && effective.get(name) !== on);
   const obeyed = [...set].filter(([name, value]) => {
     const known = states.get(name);
-    return known === undefined ? !isUnknown(name) : !isAgainstLock(known, value);
+    return known === undefined ? othersNames.has(name) : !isAgainstLock(known, value);
   });
   const names = new Map<string, readonly string[]>();
   for (const name of [...obeyed.map(([name]) => name), ...turned.map(({ name }) => name)]) {
@@ -68,10 +71,6 @@ export function idleGates(set: ReadonlyMap<string, boolean>): ReadonlyMap<string
     if (meaning.kind === 'none') names.set(meaning.why, [...(names.get(meaning.why) ?? []), name]);
   }
   return names;
-}
-
-function isUnknown(name: string): boolean {
-  return !states.has(name) && !othersNames.has(name);
 }
 
 const ofOthers: FeatureGate['meaning'] = { kind: 'none', why: 'other components of Kubernetes read it, no proxy does' };
@@ -96,11 +95,6 @@ export function effectiveFeatureGates(set: ReadonlyMap<string, boolean>): Readon
 export function featureStageOf(name: string): Exclude<GateStageName, 'GA'> | '' {
   const stage = states.get(name)?.stage ?? 'GA';
   return stage === 'GA' ? '' : stage;
-}
-
-function unknownText(name: string): string {
-  const close = nearestName(name, [...states.keys(), ...othersNames]);
-  return `unrecognized feature gate: ${name} (${close === undefined ? 'this agent knows no such gate' : `did you mean ${close}?`})`;
 }
 
 /** Returns the name closest to `text`, ignoring case; undefined if none is close. */

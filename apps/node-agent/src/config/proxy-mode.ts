@@ -36,7 +36,10 @@ export function stanzaOf(mode: ProxyMode): string {
 /** Whether a mode reads a field. */
 export function isReadIn(mode: ProxyMode, { modes }: Pick<Field, 'modes'>): boolean {
   const { settings, traits } = backendOf(mode);
-  return !isOfSomeModes(modes) || modes.split(', ').includes(settings ?? traits.kubeProxyMode);
+  const names = modes.split(', ');
+  // Other words, such as `all` and `Linux`, do not limit a field.
+  const isLimited = names.some((name) => name === 'ipvs' || proxyModes().includes(name));
+  return !isLimited || names.includes(settings ?? traits.kubeProxyMode);
 }
 
 /** Why a field that `mode` does not read has no effect. */
@@ -44,9 +47,4 @@ export function unreadReason(mode: ProxyMode, { modes }: Pick<Field, 'modes'>): 
   const names = modes.split(', ');
   const which = names.length === 1 ? `the ${names[0]} mode reads` : `the ${names.join(' and ')} modes read`;
   return `only ${which} it, and the mode is ${mode}`;
-}
-
-function isOfSomeModes(modes: string): boolean {
-  // Other words, such as `all` and `Linux`, do not limit a field.
-  return modes.split(', ').some((name) => name === 'ipvs' || proxyModes().includes(name));
 }

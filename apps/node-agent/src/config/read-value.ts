@@ -65,7 +65,9 @@ export function valueOfData(type: FieldType, data: unknown): ReadValue {
         ? read(data)
         : refuse('must be a list of strings');
     case 'gates':
-      return readGates(data);
+      return typeof data !== 'object' || data === null || Array.isArray(data)
+        ? refuse('must map names to true or false')
+        : readGates(Object.entries(data), readBoolean);
     case 'vmodule':
       return readRules(data);
   }
@@ -74,6 +76,7 @@ export function valueOfData(type: FieldType, data: unknown): ReadValue {
 /** Reads a value from the texts of a flag, in their order. */
 export function valueOfTexts(type: FieldType, texts: readonly string[]): ReadValue {
   const text = texts.at(-1) ?? '';
+  const parts = texts.flatMap((one) => one.split(',')).filter((part) => part !== '');
   switch (type) {
     case 'boolean':
       return readSwitch(text);
@@ -82,18 +85,16 @@ export function valueOfTexts(type: FieldType, texts: readonly string[]): ReadVal
     case 'number':
       return text.trim() === '' || !Number.isFinite(Number(text)) ? refuse('must be a number') : read(Number(text));
     case 'text':
-      return read(text);
     case 'nanoseconds':
     case 'duration':
-      return readDuration(text);
     case 'quantity':
-      return valueOfData('quantity', text);
+      return valueOfData(type, text);
     case 'list':
       return read(texts.flatMap((one) => (one === '' ? [] : one.split(',').map((part) => part.trim()))));
     case 'gates':
-      return readGateTexts(texts);
+      return readGateTexts(parts);
     case 'vmodule':
-      return readRuleTexts(texts);
+      return readRuleTexts(parts);
   }
 }
 
@@ -120,29 +121,24 @@ function readDuration(data: unknown): ReadValue {
   return value === undefined ? refuse(durationHint) : read(value);
 }
 
-function readGates(data: unknown): ReadValue {
-  if (typeof data !== 'object' || data === null || Array.isArray(data))
-    return refuse('must map names to true or false');
+function readGates<V>(entries: readonly (readonly [string, V])[], readOne: (raw: V) => ReadValue): ReadValue {
   const gates = new Map<string, boolean>();
-  for (const [name, raw] of Object.entries(data)) {
-    const gate = readBoolean(raw);
+  for (const [name, raw] of entries) {
+    const gate = readOne(raw);
     if (gate.status === 'refused') return refuse(`${name} ${gate.why}`);
     gates.set(name, gate.value === true);
   }
   return read(gates);
 }
 
-function readGateTexts(texts: readonly string[]): ReadValue {
-  const gates = new Map<string, boolean>();
-  for (const part of texts.flatMap((text) => text.split(','))) {
-    if (part === '') continue;
-    const [name = '', ...rest] = part.split('=');
-    if (rest.length === 0) return refuse(`${JSON.stringify(part)} must be NAME=true or NAME=false`);
-    const gate = readSwitch(rest.join('=').trim());
-    if (gate.status === 'refused') return refuse(`${name.trim()} ${gate.why}`);
-    gates.set(name.trim(), gate.value === true);
-  }
-  return read(gates);
+function readGateTexts(parts: readonly string[]): ReadValue {
+  const odd = parts.find((part) => !part.includes('='));
+  if (odd !== undefined) return refuse(`${JSON.stringify(odd)} must be NAME=true or NAME=false`);
+  const entries = parts.map((part): [string, string] => {
+    const at = part.indexOf('=');
+    return [part.slice(0, at).trim(), part.slice(at + 1).trim()];
+  });
+  return readGates(entries, readSwitch);
 }
 
 function readRules(data: unknown): ReadValue {
@@ -157,10 +153,9 @@ function readRules(data: unknown): ReadValue {
   return read(rules);
 }
 
-function readRuleTexts(texts: readonly string[]): ReadValue {
+function readRuleTexts(parts: readonly string[]): ReadValue {
   const rules: VModuleRule[] = [];
-  for (const part of texts.flatMap((text) => text.split(','))) {
-    if (part === '') continue;
+  for (const part of parts) {
     const [, filePattern, verbosity] = /^([^=]+)=(\d+)$/.exec(part) ?? [];
     if (filePattern === undefined) return refuse(`${JSON.stringify(part)} must be PATTERN=N`);
     rules.push({ filePattern, verbosity: Number(verbosity) });

@@ -97,11 +97,13 @@ function withPlainAddresses(field: Field, setting: Setting): Setting {
   return field.type === 'list' ? { ...setting, value: (value as readonly string[]).map(withoutLeadingZeros) } : setting;
 }
 
-/** A problem with the setting at a path of a schema. */
-export function problemAt(schema: Schema, path: string, { value, origin }: Setting, why: string): Problem {
+/** The problem with the setting at a path; none without a reason. */
+export function problemAt(settings: Settings, path: string, why: string | undefined): readonly Problem[] {
+  const { schema } = settings;
   const field = fieldAt(schema, path);
   if (field === undefined) throw new InvariantError(`${schema.kind} has no field ${path}`);
-  return { path: `${schema.kind}.${path}`, origin, value: asWritten(field, value), why };
+  const { value, origin } = settings.at(path);
+  return why === undefined ? [] : [{ path: `${schema.kind}.${path}`, origin, value: asWritten(field, value), why }];
 }
 
 /** Formats a problem on one line in kube-proxy's words, with the origin of the value. */

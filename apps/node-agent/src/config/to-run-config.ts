@@ -24,8 +24,6 @@ import type {
   ClusterPlace,
   DataplaneConfig,
   DetectLocal,
-  EbpfConfig,
-  IptablesConfig,
   LogConfig,
   NodePortAddresses,
   RunConfig,
@@ -67,7 +65,11 @@ export function toRunConfig({ settings, flags, env }: RunParts): Omit<RunConfig,
     featureGates: effectiveFeatureGates(kubeProxy.gates('featureGates')),
     ...logConfigOf(kubeProxy),
     ...dataplaneOf(settings),
-    ...ownOf(switchyard),
+    terminatingFallback: switchyard.word('terminatingFallback', ['on', 'off']),
+    kubeProxyRules: switchyard.word('kubeProxyRules', ['remove', 'keep']),
+    serviceMetrics: switchyard.isOn('serviceMetrics.enabled')
+      ? { kind: 'on', limit: switchyard.number('serviceMetrics.limit') }
+      : { kind: 'off' },
     settings,
     flags,
   };
@@ -89,29 +91,20 @@ export function dataplaneOf({ kubeProxy, switchyard }: EffectiveSettings): Datap
   const mode = proxyModeOf(kubeProxy);
   return {
     mode,
-    iptables: iptablesOf(kubeProxy, switchyard),
+    iptables: {
+      variant: switchyard.word('iptablesVariant', ['auto', 'nft', 'legacy']),
+      masqueradeBit: kubeProxy.number('iptables.masqueradeBit'),
+      localhostNodePorts: kubeProxy.isOn('iptables.localhostNodePorts') && areLoopbackNodePorts(kubeProxy),
+    },
     tcpBeLiberal: kubeProxy.isOn('conntrack.tcpBeLiberal'),
-    ebpf: ebpfOf(switchyard),
+    ebpf: {
+      cgroup: switchyard.text('ebpf.cgroup') || undefined,
+      bpffs: switchyard.text('ebpf.bpffs'),
+      interfaces: switchyard.list('ebpf.interfaces'),
+      northSouth: switchyard.word('ebpf.northSouth', ['auto', 'tc', 'nftables']),
+      socketLb: switchyard.word('ebpf.socketLB', ['all', 'host']),
+    },
     syncPeriod: duration(kubeProxy, `${stanzaOf(mode)}.syncPeriod`),
-  };
-}
-
-function ebpfOf(switchyard: Settings): EbpfConfig {
-  const cgroup = switchyard.text('ebpf.cgroup');
-  return {
-    cgroup: cgroup === '' ? undefined : cgroup,
-    bpffs: switchyard.text('ebpf.bpffs'),
-    interfaces: switchyard.list('ebpf.interfaces'),
-    northSouth: switchyard.word('ebpf.northSouth', ['auto', 'tc', 'nftables']),
-    socketLb: switchyard.word('ebpf.socketLB', ['all', 'host']),
-  };
-}
-
-function iptablesOf(kubeProxy: Settings, switchyard: Settings): IptablesConfig {
-  return {
-    variant: switchyard.word('iptablesVariant', ['auto', 'nft', 'legacy']),
-    masqueradeBit: kubeProxy.number('iptables.masqueradeBit'),
-    localhostNodePorts: kubeProxy.isOn('iptables.localhostNodePorts') && areLoopbackNodePorts(kubeProxy),
   };
 }
 
@@ -121,16 +114,6 @@ function areLoopbackNodePorts(kubeProxy: Settings): boolean {
   const listed = cidrs.filter((cidr) => cidrFamilyOf(cidr) === 'IPv4');
   if (listed.length === 0) return !primary;
   return listed.some((cidr) => cidrsOverlap(cidr, loopbackOf('IPv4')));
-}
-
-function ownOf(switchyard: Settings): Pick<RunConfig, 'terminatingFallback' | 'kubeProxyRules' | 'serviceMetrics'> {
-  return {
-    terminatingFallback: switchyard.word('terminatingFallback', ['on', 'off']),
-    kubeProxyRules: switchyard.word('kubeProxyRules', ['remove', 'keep']),
-    serviceMetrics: switchyard.isOn('serviceMetrics.enabled')
-      ? { kind: 'on', limit: switchyard.number('serviceMetrics.limit') }
-      : { kind: 'off' },
-  };
 }
 
 /** The URL of `--master`, if given; as in client-go a scheme may be missing. Throws `ConfigError`. */

@@ -27,16 +27,14 @@ function fieldProblems(settings: Settings, mode: ProxyMode): readonly Problem[] 
   return settings.entries().flatMap(([field, setting]) => {
     if (!isReadIn(mode, field) && field.isAlwaysChecked !== true) return [];
     const why = setting.origin.kind === 'default' ? undefined : field.check?.(setting.value);
-    return why === undefined ? [] : [problemAt(settings.schema, field.path, setting, why)];
+    return problemAt(settings, field.path, why);
   });
 }
 
 function modeProblems(settings: Settings, purpose: Purpose): readonly Problem[] {
-  const setting = settings.at('mode');
   const mode = settings.text('mode');
   const known = ['', ...proxyModes(), ...(purpose === 'other' ? ['ipvs'] : [])]; // nothing: the default
-  if (known.includes(mode)) return [];
-  return [problemAt(settings.schema, 'mode', setting, modeRefusal(mode))];
+  return problemAt(settings, 'mode', known.includes(mode) ? undefined : modeRefusal(mode));
 }
 
 function modeRefusal(mode: string): string {
@@ -56,8 +54,7 @@ function periodProblems(settings: Settings, mode: ProxyMode): readonly Problem[]
   const stanza = stanzaOf(mode);
   const [least, most] = [`${stanza}.minSyncPeriod`, `${stanza}.syncPeriod`];
   if (settings.number(least) <= settings.number(most) || settings.number(most) <= 0) return [];
-  const why = `must be greater than or equal to ${settings.schema.kind}.${least}`;
-  return [problemAt(settings.schema, most, settings.at(most), why)];
+  return problemAt(settings, most, `must be greater than or equal to ${settings.schema.kind}.${least}`);
 }
 
 const interfaceFields: Readonly<Record<string, string>> = {
@@ -67,7 +64,10 @@ const interfaceFields: Readonly<Record<string, string>> = {
 
 function detectLocalProblems(settings: Settings): readonly Problem[] {
   const mode = settings.text('detectLocalMode');
-  if (mode === 'ClusterCIDR') return clusterCidrProblems(settings);
+  if (mode === 'ClusterCIDR') {
+    const { value, origin } = settings.at('clusterCIDR');
+    return problemAt(settings, 'clusterCIDR', origin.kind === 'default' ? undefined : podRanges(value));
+  }
   const path = interfaceFields[mode];
   if (path === undefined) return [];
   const name = settings.text(path);
@@ -76,27 +76,19 @@ function detectLocalProblems(settings: Settings): readonly Problem[] {
     name === ''
       ? `must not be empty: detectLocalMode is ${mode}`
       : fault && `cannot be the name of an interface: ${fault}`;
-  return why === undefined ? [] : [problemAt(settings.schema, path, settings.at(path), why)];
-}
-
-/** Checks the ranges, which only this `detectLocalMode` reads. */
-function clusterCidrProblems(settings: Settings): readonly Problem[] {
-  const setting = settings.at('clusterCIDR');
-  const why = setting.origin.kind === 'default' ? undefined : podRanges(setting.value);
-  return why === undefined ? [] : [problemAt(settings.schema, 'clusterCIDR', setting, why)];
+  return problemAt(settings, path, why);
 }
 
 function hostnameProblems(settings: Settings): readonly Problem[] {
-  const setting = settings.at('hostnameOverride');
-  const text = settings.text('hostnameOverride');
-  if (setting.origin.kind === 'default' || text.trim() !== '') return [];
-  return [problemAt(settings.schema, 'hostnameOverride', setting, 'must not be blank')];
+  const { value, origin } = settings.at('hostnameOverride');
+  const isBlank = origin.kind !== 'default' && String(value).trim() === '';
+  return problemAt(settings, 'hostnameOverride', isBlank ? 'must not be blank' : undefined);
 }
 
 function sourceProblems(kubeProxy: Settings, switchyard: Settings): readonly Problem[] {
   if (switchyard.text('manifests') === '' || kubeProxy.text('clientConnection.kubeconfig') === '') return [];
   const why = 'excludes a kubeconfig (clientConnection.kubeconfig, --kubeconfig); give one';
-  return [problemAt(switchyard.schema, 'manifests', switchyard.at('manifests'), why)];
+  return problemAt(switchyard, 'manifests', why);
 }
 
 /** tc programs serve only traffic from outside; pods whose sockets are not served need rules. */
@@ -105,5 +97,5 @@ function socketProblems(switchyard: Settings, mode: ProxyMode): readonly Problem
   if (switchyard.text('ebpf.socketLB') !== 'host' || switchyard.text('ebpf.northSouth') !== 'tc') return [];
   const why =
     'needs rules for pods, which ebpf.northSouth: tc (--switchyard-ebpf-north-south) excludes; use auto or nftables there';
-  return [problemAt(switchyard.schema, 'ebpf.socketLB', switchyard.at('ebpf.socketLB'), why)];
+  return problemAt(switchyard, 'ebpf.socketLB', why);
 }

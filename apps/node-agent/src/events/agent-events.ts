@@ -21,23 +21,9 @@ export function nodeWarning(
   return { type: 'Warning', reason, action, regarding: nodeSubject(nodeName), note };
 }
 
-/** Event of kube-proxy at its start. */
-export function startingEvent(nodeName: NodeName): RecordedEvent {
-  return { ...nodeWarning(nodeName, 'Starting', ''), type: 'Normal' };
-}
-
 /** Events for the notes on the configuration that have one. */
 export function configEvents(nodeName: NodeName, notes: readonly ConfigNote[]): readonly RecordedEvent[] {
   return notes.flatMap(({ event }) => (event === undefined ? [] : [nodeWarning(nodeName, event.reason, event.note)]));
-}
-
-/** Event of kube-proxy for a server that cannot listen. */
-export function failedServerEvent(
-  nodeName: NodeName,
-  reason: 'FailedToStartProxierHealthcheck' | 'FailedToStartMetricServer',
-  error: unknown,
-): RecordedEvent {
-  return nodeWarning(nodeName, reason, messageOf(error));
 }
 
 /** Event for a changed configuration whose mode this node cannot run. */
@@ -64,12 +50,9 @@ export interface FailureChannels {
   readonly hasForwarded: boolean;
 }
 
-/** Where kubelet puts the file unless the pod's manifest names another. */
-const defaultTerminationLog = '/dev/termination-log';
-
-/** The container's termination message file. `SWITCHYARD_TERMINATION_LOG` names the manifest's `terminationMessagePath`. */
+/** The container's termination message file: kubelet's, or the manifest's `terminationMessagePath` in `SWITCHYARD_TERMINATION_LOG`. */
 export function terminationLogOf(env: Readonly<Record<string, string | undefined>>): string {
-  return env['SWITCHYARD_TERMINATION_LOG'] ?? defaultTerminationLog;
+  return env['SWITCHYARD_TERMINATION_LOG'] ?? '/dev/termination-log';
 }
 
 /**
@@ -80,15 +63,12 @@ export function terminationLogOf(env: Readonly<Record<string, string | undefined
 export async function reportFailure({ error, text }: AppFailure, channels: FailureChannels): Promise<void> {
   const { place, terminationLog, openEvents, hasForwarded } = channels;
   writeTerminationMessage(terminationLog, text);
-  if (place === undefined || place.source.kind === 'manifests' || isWantedRestart(error)) return;
+  const isWantedRestart = error instanceof DataplaneError && error.code === 'config.changed';
+  if (place === undefined || place.source.kind === 'manifests' || isWantedRestart) return;
   try {
     await using events = await openEvents(place);
     events.record(nodeWarning(place.nodeName, hasForwarded ? 'SwitchyardFailed' : 'SwitchyardStartFailed', text));
   } catch {
     // The API server cannot be reached; the log and the termination message say the same.
   }
-}
-
-function isWantedRestart(error: unknown): boolean {
-  return error instanceof DataplaneError && error.code === 'config.changed';
 }

@@ -1,6 +1,6 @@
 import type { OpenDataplane } from '../open-backends.ts';
 import { type DataplaneBackend } from '@switchyard/core/engine';
-import { HostError, type Millis } from '@switchyard/core';
+import { HostError } from '@switchyard/core';
 import type { ProxyMode } from '../config/proxy-mode.ts';
 
 /**
@@ -44,14 +44,8 @@ export async function dumpText(backends: readonly DataplaneBackend[], signal: Ab
 /** Returns the kernel state of one family, headed by the age of its rules. The backend stays open, and may be applying. */
 export async function familyDumpText(backend: DataplaneBackend, signal: AbortSignal): Promise<string> {
   const body = await backend.dump(signal);
-  return `${await headOf(backend, body, signal)}${body}`;
-}
-
-async function headOf(backend: DataplaneBackend, body: string, signal: AbortSignal): Promise<string> {
-  return `# ${backend.ipFamily}: ${ageText(await backend.observers.age?.read(signal), body)}\n`;
-}
-
-function ageText(age: Millis | undefined, body: string): string {
-  if (age !== undefined) return `rules last known to be right ${Math.round(age / 1000)} s ago`;
-  return body === '' ? 'the kernel holds no state of this agent' : 'age of the rules unknown';
+  const age = await backend.observers.age?.read(signal);
+  const unknown = body === '' ? 'the kernel holds no state of this agent' : 'age of the rules unknown';
+  const head = age === undefined ? unknown : `rules last known to be right ${Math.round(age / 1000)} s ago`;
+  return `# ${backend.ipFamily}: ${head}\n${body}`;
 }

@@ -53,7 +53,7 @@ export async function claimNode(
 ): Promise<AsyncDisposable> {
   for (let attempt = 0; attempt < attempts; attempt++) {
     const server = await listen(name, identity);
-    if (server !== undefined) return { [Symbol.asyncDispose]: () => close(server) };
+    if (server !== undefined) return server;
     const other = await askAgent({ clock, name }, signal);
     if (other.status === 'running') {
       throw new HostError(
@@ -122,12 +122,6 @@ async function listen(name: string, identity: AgentIdentity): Promise<Server | u
     const message = `cannot make sure that no other agent runs on this node: ${cause.message}`;
     throw new HostError('host.secondAgent', message, { cause });
   }
-}
-
-async function close(server: Server): Promise<void> {
-  await new Promise<void>((resolve) => {
-    server.close(() => resolve());
-  });
 }
 
 /** Undefined if no process listens. */

@@ -15,6 +15,9 @@ interface WantedSetting {
 const largestConntrackMax = 1_048_576;
 
 const hashsize = '/sys/module/nf_conntrack/parameters/hashsize';
+const tcpLiberal = sysctlPath('net.netfilter.nf_conntrack_tcp_be_liberal');
+
+const exactly = (path: string, value: number): WantedSetting => ({ path, value, rule: 'exactly' });
 
 /**
  * Returns the settings of kube-proxy in its order. `maxPerCore` 0 keeps the number of flows and ignores `min`. The hash
@@ -22,15 +25,18 @@ const hashsize = '/sys/module/nf_conntrack/parameters/hashsize';
  * does not start where it may not write (kubernetes/kubernetes#142035).
  */
 export function conntrackSettings(config: ConntrackConfig, cores: number): readonly WantedSetting[] {
-  const max = conntrackMax(config, cores);
+  const { maxPerCore, min } = config;
+  const max = maxPerCore <= 0 ? 0 : Math.max(min, Math.min(maxPerCore * cores, largestConntrackMax));
+  const atLeast = (path: string, value: number): WantedSetting => ({ path, value, rule: 'atLeast' });
   const timeout = (name: string, value: Millis): readonly WantedSetting[] =>
-    value > 0 ? [exactly(name, Math.floor(value / 1000))] : [];
+    value > 0 ? [exactly(sysctlPath(`net.netfilter.${name}`), Math.floor(value / 1000))] : [];
   return [
-    ...(max === 0 ? [] : [atLeast(sysctlPath('net.netfilter.nf_conntrack_max'), max)]),
-    ...(max === 0 ? [] : [atLeast(hashsize, Math.floor(max / 4))]),
+    ...(max === 0
+      ? []
+      : [atLeast(sysctlPath('net.netfilter.nf_conntrack_max'), max), atLeast(hashsize, Math.floor(max / 4))]),
     ...timeout('nf_conntrack_tcp_timeout_established', config.tcpEstablishedTimeout),
     ...timeout('nf_conntrack_tcp_timeout_close_wait', config.tcpCloseWaitTimeout),
-    ...(config.tcpBeLiberal ? [exactly('nf_conntrack_tcp_be_liberal', 1)] : []),
+    ...(config.tcpBeLiberal ? [exactly(tcpLiberal, 1)] : []),
     ...timeout('nf_conntrack_udp_timeout', config.udpTimeout),
     ...timeout('nf_conntrack_udp_timeout_stream', config.udpStreamTimeout),
   ];
@@ -38,20 +44,7 @@ export function conntrackSettings(config: ConntrackConfig, cores: number): reado
 
 /** Whether the kernel treats TCP packets outside the window as valid. */
 export function isTcpLiberal(files: Pick<KernelFiles, 'read'>): boolean {
-  return files.read(sysctlPath('net.netfilter.nf_conntrack_tcp_be_liberal')) === '1';
-}
-
-function conntrackMax({ maxPerCore, min }: ConntrackConfig, cores: number): number {
-  if (maxPerCore <= 0) return 0;
-  return Math.max(min, Math.min(maxPerCore * cores, largestConntrackMax));
-}
-
-function atLeast(path: string, value: number): WantedSetting {
-  return { path, value, rule: 'atLeast' };
-}
-
-function exactly(name: string, value: number): WantedSetting {
-  return { path: sysctlPath(`net.netfilter.${name}`), value, rule: 'exactly' };
+  return files.read(tcpLiberal) === '1';
 }
 
 interface SetUpHost {
@@ -72,7 +65,8 @@ export function setUpHost(config: SetUpConfig, host: SetUpHost): void {
   const { conntrack, oomScoreAdj, nodeName } = config;
   const { logger } = host;
   allowLocalhostNodePorts(config, host);
-  for (const error of make(oomSetting(oomScoreAdj), host)) {
+  const oom = oomScoreAdj === undefined ? [] : [exactly('/proc/self/oom_score_adj', oomScoreAdj)];
+  for (const error of make(oom, host)) {
     logger.warn('oom_score_adj stays as it is; lower values need CAP_SYS_RESOURCE', { error: error.message });
   }
   const refused = make(conntrackSettings(conntrack, host.cores), host);
@@ -101,8 +95,7 @@ function allowLocalhostNodePorts({ mode, iptables }: SetUpConfig, host: SetUpHos
   const how =
     'to change this either disable iptables.localhostNodePorts (--iptables-localhost-nodeports) or set nodePortAddresses (--nodeport-addresses) to filter loopback addresses';
   host.logger.info(`Setting route_localnet=1 to allow node-ports on localhost; ${how}`);
-  const setting = { path: sysctlPath('net.ipv4.conf.all.route_localnet'), value: 1, rule: 'exactly' as const };
-  for (const error of make([setting], host)) {
+  for (const error of make([exactly(sysctlPath('net.ipv4.conf.all.route_localnet'), 1)], host)) {
     host.logger.warn('NodePorts do not answer on 127.0.0.1', {
       error: error.message,
       advice: 'run once with --init-only and full rights',
@@ -113,10 +106,14 @@ function allowLocalhostNodePorts({ mode, iptables }: SetUpConfig, host: SetUpHos
 function make(settings: readonly WantedSetting[], { files, logger }: SetUpHost): readonly HostError[] {
   const refused: HostError[] = [];
   const changed: string[] = [];
-  for (const setting of settings) {
+  for (const { path, value, rule } of settings) {
     try {
-      const before = setIfNeeded(files, setting);
-      if (before !== undefined) changed.push(`${setting.path}: ${before} -> ${setting.value}`);
+      const before = files.read(path);
+      if (before === undefined)
+        throw new HostError('host.setting', `cannot set ${path} to ${value}: this kernel has no such setting`);
+      if (Number(before) === value || (rule === 'atLeast' && Number(before) > value)) continue;
+      files.write(path, String(value));
+      changed.push(`${path}: ${before} -> ${value}`);
     } catch (error) {
       if (!(error instanceof HostError)) throw error;
       refused.push(error);
@@ -124,20 +121,4 @@ function make(settings: readonly WantedSetting[], { files, logger }: SetUpHost):
   }
   if (changed.length > 0) logger.info('kernel settings changed', { changed });
   return refused;
-}
-
-/** Returns the former value of a changed setting; undefined if it needed no change. Throws `HostError`. */
-function setIfNeeded(files: KernelFiles, { path, value, rule }: WantedSetting): string | undefined {
-  const before = files.read(path);
-  if (before === undefined) {
-    throw new HostError('host.setting', `cannot set ${path} to ${value}: this kernel has no such setting`);
-  }
-  const isRight = rule === 'exactly' ? Number(before) === value : Number(before) >= value;
-  if (isRight) return undefined;
-  files.write(path, String(value));
-  return before;
-}
-
-function oomSetting(value: number | undefined): readonly WantedSetting[] {
-  return value === undefined ? [] : [{ path: '/proc/self/oom_score_adj', value, rule: 'exactly' }];
 }

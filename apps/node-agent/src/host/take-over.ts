@@ -117,7 +117,6 @@ export class TakeOver implements AsyncDisposable {
   }
 
   #reportReturn({ removed }: Removal): void {
-    if (removed.length === 0) return;
     const what = 'rules of kube-proxy came back: it still runs on this node; stop it, or both translate';
     this.#options.logger.warn(what, { removed });
     this.#record('Warning', 'KubeProxyStillRuns', `${what}; removed once more: ${removed.join('; ')}`);

@@ -208,13 +208,16 @@ function explanationText({ flow, sourceReason, isBySocket, explanation, failure,
   const target = `${addressAndPort(flow.destination, flow.destinationPort)}/${flow.protocol}`;
   const { verdict, reasons } = explanation;
   const width = Math.max(0, ...reasons.map(({ code }) => code.length));
+  const freshness = [`applied ${String(summary['lastApplied'])}`];
+  if (summary['pendingMs'] !== undefined) freshness.push(`newer changes wait for ${String(summary['pendingMs'])} ms`);
+  if (summary['failure'] !== undefined) freshness.push('THE LAST APPLY FAILED');
   return [
     `${flow.source} (${flow.from}: ${sourceReason}) -> ${target}`,
     '',
     ...verdictLines(verdict, isBySocket),
     '',
     ...subjectLines(explanation),
-    `table      ${String(summary['ipFamily'])} generation ${String(summary['generation'])}, ${freshness(summary)}`,
+    `table      ${String(summary['ipFamily'])} generation ${String(summary['generation'])}, ${freshness.join(', ')}`,
     ...(failure === undefined
       ? []
       : [`NOT AS SHOWN: the kernel has refused this Service port since ${timeText(failure.since)}: ${failure.text}`]),
@@ -251,14 +254,6 @@ function subjectLines({ service, frontend }: Explanation): readonly string[] {
   const { address, port } = frontend;
   const place = address === 'anyNodePortAddress' ? `any NodePort address:${port}` : addressAndPort(address, port);
   return [`service    ${service}`, `frontend   ${frontend.kind} ${place}`];
-}
-
-function freshness(summary: ExplainedFlow['summary']): string {
-  const { lastApplied, pendingMs, failure } = summary;
-  const parts = [`applied ${String(lastApplied)}`];
-  if (pendingMs !== undefined) parts.push(`newer changes wait for ${String(pendingMs)} ms`);
-  if (failure !== undefined) parts.push('THE LAST APPLY FAILED');
-  return parts.join(', ');
 }
 
 function endpointText({ address, port, nodeName, isLocal, ready }: Endpoint): string {

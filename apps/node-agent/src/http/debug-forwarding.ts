@@ -29,7 +29,8 @@ export function forwardingAnswer(state: DebugState, { query }: HttpRequest): Htt
   const filter = filterOf(query);
   if (filter === undefined) return textAnswer(400, usage);
   const families = state.ipFamilies.map((ipFamily) => selection(state, ipFamily, filter));
-  if (filter.kind !== 'everything' && !families.some(isAnythingThere)) {
+  const isThere = ({ services, astray }: Selection): boolean => astray.length > 0 || [...services].length > 0;
+  if (filter.kind !== 'everything' && !families.some(isThere)) {
     return jsonAnswer(404, {
       error:
         `nothing of ${filter.name} is in the kernel, and no apply of it failed: it does not exist, is headless or of type ` +
@@ -87,10 +88,6 @@ function selected(table: ForwardingTable, filter: Filter): Pick<Selection, 'serv
 function isAsked(filter: Filter, key: ServicePortKey): boolean {
   if (filter.kind === 'everything') return true;
   return key === filter.name || (filter.kind === 'service' && key.startsWith(`${filter.name}:`));
-}
-
-function isAnythingThere({ services, astray }: Selection): boolean {
-  return astray.length > 0 || [...services].length > 0;
 }
 
 async function* pieces(state: DebugState, families: readonly Selection[]): AsyncGenerator<string, void, undefined> {

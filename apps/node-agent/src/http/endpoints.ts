@@ -7,11 +7,12 @@ import {
   aborted,
   HostError,
   ipFamilyOf,
+  messageOf,
   seconds,
 } from '@switchyard/core';
-import type { HttpListener, ProxyHealth, HttpSocket, ListenTarget } from '@switchyard/core/health';
+import type { HttpListener, ProxyHealth, ListenTarget } from '@switchyard/core/health';
 import type { BindTarget, RunConfig } from '../config/run-config.ts';
-import { failedServerEvent } from '../events/agent-events.ts';
+import { nodeWarning } from '../events/agent-events.ts';
 import type { DebugState } from './debug-state.ts';
 import { healthRoutes } from './health-routes.ts';
 import { type EndpointViews, metricsRoutes, type MetricsRoutesOptions } from './metrics-routes.ts';
@@ -40,6 +41,7 @@ export interface EndpointsOptions {
  */
 export async function serveEndpoints(options: EndpointsOptions, signal: AbortSignal): Promise<void> {
   const { config, clock, metrics, health } = options;
+  const profiler = async () => (await import('./profiler.ts')).inspectorProfiler;
   const servers: readonly EndpointServer[] = [
     {
       name: 'healthz',
@@ -53,11 +55,11 @@ export async function serveEndpoints(options: EndpointsOptions, signal: AbortSig
       target: config.metricsServer,
       flag: '--metrics-bind-address',
       reason: 'FailedToStartMetricServer',
-      routes: () => routesOfMetrics(options),
+      routes: () => metricsRoutes({ ...options, ...config, profiler }),
     },
   ];
   await runTogether(
-    servers.map((server) => (running) => serveOne(options, server, running)),
+    servers.map((server) => (running) => serve(options, server, running)),
     signal,
   );
 }
@@ -67,7 +69,7 @@ interface EndpointServer {
   readonly target: BindTarget | undefined;
   readonly flag: string;
   /** Of the Event on the Node when it cannot listen. */
-  readonly reason: Parameters<typeof failedServerEvent>[1];
+  readonly reason: string;
   readonly routes: () => readonly Route[];
 }
 
@@ -75,27 +77,22 @@ interface EndpointServer {
  * Serves until aborted. If the port is unavailable, it retries every five seconds, without effect on the dataplane, or rejects
  * with `HostError` if `bindAddressHardFail` is set.
  */
-async function serveOne(options: EndpointsOptions, server: EndpointServer, signal: AbortSignal): Promise<void> {
-  await using socket = await open(options, server, signal);
-  if (socket !== undefined) await aborted(signal);
-}
-
-async function open(
+async function serve(
   { config, listener, events, clock, logger }: EndpointsOptions,
   { name, flag, reason, target, routes }: EndpointServer,
   signal: AbortSignal,
-): Promise<HttpSocket | undefined> {
-  if (target === undefined) return undefined;
+): Promise<void> {
+  if (target === undefined) return;
   const handler = router(routes(), logger);
   let hasFailed = false;
   while (!signal.aborted) {
     try {
-      const socket = await listener.listen(listenTarget(target), handler);
+      await using _ = await listener.listen(listenTarget(target), handler);
       logger.info(`${name} listens`, { address: target.address, port: target.port });
-      return socket;
+      await aborted(signal);
     } catch (error) {
       if (!(error instanceof HostError)) throw error;
-      if (!hasFailed) events.record(failedServerEvent(config.nodeName, reason, error));
+      if (!hasFailed) events.record(nodeWarning(config.nodeName, reason, messageOf(error)));
       if (config.bindAddressHardFail) {
         const message = `the ${name} server ${error.message}, and bindAddressHardFail is set: free the port or give another ${flag}`;
         throw new HostError('host.hardFail', message, { cause: error });
@@ -105,13 +102,6 @@ async function open(
       await clock.sleep(retryInterval, signal).catch(() => undefined); // the loop sees the abort
     }
   }
-  return undefined;
-}
-
-function routesOfMetrics({ config, metricsPage, views, debug, clock, logger }: EndpointsOptions): readonly Route[] {
-  const { mode, enableProfiling, featureGates } = config;
-  const profiler = async () => (await import('./profiler.ts')).inspectorProfiler;
-  return metricsRoutes({ metricsPage, views, debug, mode, enableProfiling, featureGates, profiler, clock, logger });
 }
 
 const retryInterval = seconds(5);

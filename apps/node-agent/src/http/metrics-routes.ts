@@ -1,5 +1,5 @@
-import type { Clock, Logger, Millis } from '@switchyard/core';
-import { type HttpRequest, type HttpStream, jsonAnswer, textAnswer, type HttpAnswer } from '@switchyard/core/health';
+import type { Clock, Logger } from '@switchyard/core';
+import { type HttpStream, jsonAnswer, textAnswer, type HttpAnswer } from '@switchyard/core/health';
 import { kubernetesRelease } from '../config/kubernetes-version.ts';
 import type { ProxyMode } from '../config/proxy-mode.ts';
 import type { DebugState } from './debug-state.ts';
@@ -42,11 +42,15 @@ export function metricsRoutes(options: MetricsRoutesOptions): readonly Route[] {
   const pages = new SharedPages(metricsPage);
   const isOn = (gate: string): boolean => featureGates.get(gate) ?? true;
   const { commandLine, startTime } = views.process;
+  const common = { 'X-Content-Type-Options': 'nosniff', ...processStartHeader(startTime) };
   const profiling = { profiler, commandLine, setVerbosity: views.setVerbosity, logger };
   const routes: readonly Route[] = [
     ...healthAndSliRoutes(startTime),
     get('/proxyMode', () => textAnswer(200, mode)),
-    get('/metrics', metricsAnswer(pages, startTime)),
+    get('/metrics', async ({ headers }, signal): Promise<HttpStream> => {
+      const { contentType, pieces } = await pages.metricsText(headers['accept'], signal);
+      return { status: 200, headers: { 'Content-Type': contentType, ...common }, pieces };
+    }),
     get('/configz', () => jsonAnswer(200, views.configz())),
     ...(isOn('ComponentFlagz') ? [get('/flagz', (request) => flagzAnswer(views.flagz(), request))] : []),
     ...debugRoutes(debug),
@@ -58,32 +62,17 @@ export function metricsRoutes(options: MetricsRoutesOptions): readonly Route[] {
   return [...routes, get('/statusz', (request) => statuszAnswer({ ...facts, now: clock.now() }, request))];
 }
 
-function metricsAnswer(
-  pages: SharedPages,
-  startTime: Millis,
-): (request: HttpRequest, signal: AbortSignal) => Promise<HttpStream> {
-  const common = { 'X-Content-Type-Options': 'nosniff', ...processStartHeader(startTime) };
-  return async ({ headers }, signal) => {
-    const { contentType, pieces } = await pages.metricsText(headers['accept'], signal);
-    return { status: 200, headers: { 'Content-Type': contentType, ...common }, pieces };
-  };
-}
-
 /** Routes of Switchyard: `/debug/forwarding`, `/debug/explain`, `/debug/dump`. They only read. */
 export function debugRoutes(state: DebugState): readonly Route[] {
+  /** As `--switchyard-dump` prints it, family by family. */
+  const dump = async (_: unknown, signal: AbortSignal): Promise<HttpAnswer> => {
+    const texts: string[] = [];
+    for (const one of state.dumps) texts.push(await one(signal));
+    return textAnswer(200, texts.join('\n'));
+  };
   return [
     get('/debug/forwarding', (request) => forwardingAnswer(state, request)),
     get('/debug/explain', (request) => explainAnswer(state, request)),
-    get(
-      '/debug/dump',
-      oneAtATime((_, signal) => dumpAnswer(state, signal)),
-    ),
+    get('/debug/dump', oneAtATime(dump)),
   ];
-}
-
-/** Returns the current kernel state, as `--switchyard-dump` prints it, family by family. */
-async function dumpAnswer({ dumps }: DebugState, signal: AbortSignal): Promise<HttpAnswer> {
-  const texts: string[] = [];
-  for (const dump of dumps) texts.push(await dump(signal));
-  return textAnswer(200, texts.join('\n'));
 }

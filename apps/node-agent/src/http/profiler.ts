@@ -65,9 +65,6 @@ async function pause(duration: Millis, signal: AbortSignal): Promise<void> {
   await systemClock.sleep(duration, signal).catch(() => undefined);
 }
 
-/** Frames of V8 in which the process does no work. */
-const notWork = new Set(['(idle)']);
-
 /** Converts a CPU profile of V8 to pprof's terms, with the values of Go's profiles: samples, and nanoseconds of CPU. */
 export function fromCpuProfile(profile: Profiler.Profile, time: number): CallProfile {
   const byId = new Map(profile.nodes.map((node) => [node.id, node]));
@@ -81,7 +78,7 @@ export function fromCpuProfile(profile: Profiler.Profile, time: number): CallPro
     self: spent.get(node.id) ?? [0, 0],
     children: (node.children ?? [])
       .flatMap((id) => byId.get(id) ?? [])
-      .filter(({ callFrame }) => !notWork.has(callFrame.functionName))
+      .filter(({ callFrame }) => callFrame.functionName !== '(idle)')
       .map(toNode),
   });
   const duration = (profile.endTime - profile.startTime) / 1000;

@@ -79,7 +79,8 @@ export class Connections implements AsyncDisposable {
     if (endpoint === undefined) return void client.resetAndDestroy();
     this.#endpoints.add(endpoint);
     endpoint.once('close', () => this.#endpoints.delete(endpoint));
-    relay(client, endpoint);
+    passOn(client, endpoint);
+    passOn(endpoint, client);
   }
 
   /** Undefined when no endpoint could be reached. */
@@ -98,7 +99,7 @@ export class Connections implements AsyncDisposable {
     return undefined;
   }
 
-  #dial(endpoint: Parameters<TcpNetwork['dial']>[0], signal: AbortSignal): Promise<Socket> {
+  #dial(endpoint: Endpoint, signal: AbortSignal): Promise<Socket> {
     const { network, clock } = this.#options;
     const late = (): Error => new HostError('host.dial', `no answer in ${dialTimeout / 1000} s`);
     return within({ clock, limit: dialTimeout, late }, (stop) => network.dial(endpoint, stop), signal);
@@ -106,14 +107,9 @@ export class Connections implements AsyncDisposable {
 }
 
 /**
- * Relays data in both directions between two half-open sockets until both have ended. The end of one direction is relayed and leaves
- * the other open; a failure of one socket resets the other. Each direction buffers no more than both sockets do.
+ * Relays one direction between two half-open sockets. Its end is relayed and leaves the other direction open; a failure of one
+ * socket resets the other. Buffers no more than both sockets do.
  */
-function relay(client: Socket, endpoint: Socket): void {
-  passOn(client, endpoint);
-  passOn(endpoint, client);
-}
-
 function passOn(from: Socket, to: Socket): void {
   from.on('error', () => to.resetAndDestroy());
   from.on('close', () => {
@@ -143,9 +139,8 @@ export interface TcpNetwork {
   dial(endpoint: Pick<Endpoint, 'address' | 'port'>, signal: AbortSignal): Promise<Socket>;
 }
 
-/** Time without data, in milliseconds, before probes detect a vanished peer. */
-const keepAliveDelay = 15_000;
-const socketOptions = { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: keepAliveDelay };
+/** Probes detect a vanished peer after 15 s without data. */
+const socketOptions = { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: 15_000 };
 
 /** TCP of the machine's kernel. */
 export const tcpNetwork: TcpNetwork = { listen, dial };

@@ -57,7 +57,10 @@ export class EndpointChoice {
   pin(source: string, endpoint: Endpoint): void {
     if (this.#nodePort.sessionAffinity.kind === 'none') return;
     this.#pins.delete(source);
-    this.#pins.set(source, { place: placeOf(endpoint), lastUsed: this.#clock.monotonic() });
+    this.#pins.set(source, {
+      place: addressAndPort(endpoint.address, endpoint.port),
+      lastUsed: this.#clock.monotonic(),
+    });
     const [oldest] = this.#pins.keys();
     if (this.#pins.size > maxPins && oldest !== undefined) this.#pins.delete(oldest);
   }
@@ -67,10 +70,6 @@ export class EndpointChoice {
     const pin = this.#pins.get(source);
     if (sessionAffinity.kind === 'none' || pin === undefined) return undefined;
     if (this.#clock.monotonic() - pin.lastUsed > sessionAffinity.timeout) return undefined;
-    return endpoints.find((endpoint) => placeOf(endpoint) === pin.place);
+    return endpoints.find(({ address, port }) => addressAndPort(address, port) === pin.place);
   }
-}
-
-function placeOf({ address, port }: Endpoint): string {
-  return addressAndPort(address, port);
 }

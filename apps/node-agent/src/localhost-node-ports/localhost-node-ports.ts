@@ -190,7 +190,7 @@ export class LocalhostNodePorts implements AsyncDisposable {
   }
 
   #report(served: Served, error: Error | undefined): void {
-    const { logger, metrics, ipFamily } = this.#options;
+    const { logger, metrics, ipFamily, nodeName, events } = this.#options;
     const { service, port } = served.nodePort;
     const at = { service, port, ipFamily };
     if (error !== undefined) {
@@ -203,19 +203,14 @@ export class LocalhostNodePorts implements AsyncDisposable {
       else logger.debug('NodePort on loopback listens', at);
     } else if (!hadFailed) {
       logger.warn('NodePort on loopback cannot listen, will retry', { ...at, error });
-      this.#recordFailure(served.nodePort, error);
+      events.record({
+        type: 'Warning',
+        reason: 'FailedToListenOnLoopback',
+        action: 'Listen',
+        regarding: serviceSubject(servicePortParts(service)),
+        note: `node ${nodeName} does not serve NodePort ${port} on its loopback address, will retry: ${messageOf(error)}`,
+      });
     }
-  }
-
-  #recordFailure({ service, port }: LoopbackNodePort, error: Error): void {
-    const { nodeName, events } = this.#options;
-    events.record({
-      type: 'Warning',
-      reason: 'FailedToListenOnLoopback',
-      action: 'Listen',
-      regarding: serviceSubject(servicePortParts(service)),
-      note: `node ${nodeName} does not serve NodePort ${port} on its loopback address, will retry: ${messageOf(error)}`,
-    });
   }
 
   #retryLater(): void {

@@ -24,7 +24,7 @@ function setUp(limit: number) {
     );
   };
   const backend = { ipFamily: 'IPv4', observers: { counters: readKernel } } as const;
-  const counters = new BoundedCounters(backend, { clock, limit, maxAge: seconds(5) });
+  const counters = new BoundedCounters(backend, { clock, limit });
   const read = async (): Promise<{ readonly shown: string[]; readonly omitted: number }> => {
     const reading = counters.read(signal);
     await clock.advance(millis(40));

@@ -37,16 +37,9 @@ const dropReasons = [
 
 /** Collects the families `switchyard_service_*`. If the kernel cannot be read, they keep their last values. */
 export function serviceMetrics(options: ServiceMetricsOptions): Collector {
-  const { clock, logger, metrics, signal } = options;
-  const limits = {
-    clock,
-    maxAge,
-    get limit() {
-      return options.limit;
-    },
-  };
+  const { logger, metrics, signal } = options;
   const countable = options.backends.filter((backend) => backend.observers.counters !== undefined);
-  const counters = countable.map((backend) => new BoundedCounters(backend, limits));
+  const counters = countable.map((backend) => new BoundedCounters(backend, options));
   const failing = new Set<BoundedCounters>();
   const read = async (one: BoundedCounters): Promise<CountersReading> => {
     try {
@@ -101,12 +94,7 @@ const drops: SamplesOf = (ipFamily, { namespace, name, portName, protocol }, cou
     ...[ipFamily, namespace, portName, protocol, reason, name],
   ]);
 
-interface CounterLimits {
-  readonly clock: Clock;
-  /** Maximum number of Service ports with their own series. */
-  readonly limit: number;
-  readonly maxAge: Millis;
-}
+type CounterLimits = Pick<ServiceMetricsOptions, 'clock' | 'limit'>;
 
 interface CountersReading {
   readonly ipFamily: IpFamily;
@@ -142,7 +130,7 @@ export class BoundedCounters {
 
   /** Rejects with `HostError` when the kernel cannot be read. The signal is that of the process: others wait as well. */
   read(signal: AbortSignal): Promise<CountersReading> {
-    const { clock, maxAge } = this.#options;
+    const { clock } = this.#options;
     if (this.#latest !== undefined && clock.monotonic() - this.#latest.at < maxAge) {
       return Promise.resolve(this.#latest.reading);
     }
@@ -186,7 +174,8 @@ function choose(
   const busy: { readonly key: ServicePortKey; readonly total: number }[] = [];
   const idle: ServicePortKey[] = [];
   for (const [key, counters] of all) {
-    const total = totalOf(counters);
+    const { connections, drops } = counters;
+    const total = connections + drops.noLocalEndpoint + drops.noEndpoints + drops.sourceRange;
     if (total === 0) idle.push(key);
     else if (shown.has(key)) kept.push(key);
     else busy.push({ key, total });
@@ -203,8 +192,4 @@ function choose(
   fill(idle.filter((key) => shown.has(key)));
   fill(idle);
   return chosen;
-}
-
-function totalOf({ connections, drops }: ServiceCounters): number {
-  return connections + drops.noLocalEndpoint + drops.noEndpoints + drops.sourceRange;
 }

@@ -86,7 +86,13 @@ export class SharedPages {
   }
 
   async *#read(page: Page): AsyncGenerator<Uint8Array, void, undefined> {
-    this.#enter(page);
+    page.readers++;
+    this.#pages.add(page);
+    const [oldest] = this.#pages;
+    if (this.#pages.size > maxPages && oldest !== undefined) {
+      oldest.pieces = [];
+      this.#pages.delete(oldest);
+    }
     try {
       const { length } = page.pieces;
       for (let index = 0; index < length; index++) {
@@ -98,15 +104,5 @@ export class SharedPages {
     } finally {
       if (--page.readers === 0) this.#pages.delete(page);
     }
-  }
-
-  #enter(page: Page): void {
-    page.readers++;
-    this.#pages.add(page);
-    if (this.#pages.size <= maxPages) return;
-    const [oldest] = this.#pages;
-    if (oldest === undefined) return;
-    oldest.pieces = [];
-    this.#pages.delete(oldest);
   }
 }

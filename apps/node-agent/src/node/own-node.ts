@@ -35,12 +35,7 @@ export class OwnNode {
   /** Whether an address of the Node is known, from the cluster or from `bindAddress`. */
   get hasAddress(): boolean {
     this.#update();
-    return this.#bindAddress !== undefined || this.#addresses.length > 0;
-  }
-
-  get hasPodCidrs(): boolean {
-    this.#update();
-    return this.#podCidrs.length > 0;
+    return this.#options.config.bindAddress !== undefined || this.#addresses.length > 0;
   }
 
   get podCidrs(): readonly Cidr[] {
@@ -51,14 +46,14 @@ export class OwnNode {
   /** The family of the Node's first address; undefined while none is known. */
   get primaryFamily(): IpFamily | undefined {
     this.#update();
-    const first = this.#bindAddress ?? this.#addresses[0];
+    const first = this.#options.config.bindAddress ?? this.#addresses[0];
     return first === undefined ? undefined : ipFamilyOf(first);
   }
 
   /** The Node's address of a family: the first InternalIP, else the first ExternalIP; undefined when it has none. */
   addressOf(ipFamily: IpFamily): IpAddress | undefined {
     this.#update();
-    const given = this.#bindAddress;
+    const given = this.#options.config.bindAddress;
     if (given !== undefined && ipFamilyOf(given) === ipFamily) return given;
     return this.#addresses.find((address) => ipFamilyOf(address) === ipFamily);
   }
@@ -66,12 +61,6 @@ export class OwnNode {
   podCidrOf(ipFamily: IpFamily): Cidr | undefined {
     this.#update();
     return this.#podCidrs.find((cidr) => cidrFamilyOf(cidr) === ipFamily);
-  }
-
-  /** As in kube-proxy, an unspecified address counts as not set. */
-  get #bindAddress(): IpAddress | undefined {
-    const { bindAddress } = this.#options.config;
-    return bindAddress === '0.0.0.0' || bindAddress === '::' ? undefined : bindAddress;
   }
 
   /** Updates addresses and ranges from the Node if it has any. Cheap: unchanged records are the same objects. */

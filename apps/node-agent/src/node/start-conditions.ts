@@ -29,11 +29,18 @@ export function startConditionsOf(
       what: `spec.podCIDRs of Node ${config.nodeName}, which identify pods (detectLocalMode NodeCIDR)`,
       isMet: () => {
         checkPrimaryFamily(node, supported);
-        if (node.hasPodCidrs) checkPodCidrs(node);
-        return node.hasPodCidrs;
+        if (node.podCidrs.length > 0) checkPodCidrs(node);
+        return node.podCidrs.length > 0;
       },
       timeout: isFixed ? millis(0) : podCidrTimeout,
-      failure: () => noPodCidrs(config),
+      failure: () => {
+        const when = isFixed ? 'in the manifests' : `after ${podCidrTimeout / 1000} s`;
+        return new ConfigError(
+          'node.podCidrs',
+          `--detect-local-mode=NodeCIDR: Node ${config.nodeName} has no spec.podCIDRs ${when}; let the controller manager ` +
+            'allocate them (--allocate-node-cidrs), check --hostname-override, or choose another mode',
+        );
+      },
     });
   }
   if (config.nodePortAddresses.primary) {
@@ -78,15 +85,6 @@ function checkPodCidrs(node: OwnNode): void {
     'node.podCidrs',
     `--detect-local-mode=NodeCIDR: our Node's primary address is ${primaryFamily}, and its spec.podCIDRs has none of ` +
       `that family: ${node.podCidrs.join(', ')}; give the Node such a range, or choose another mode`,
-  );
-}
-
-function noPodCidrs({ nodeName, source }: RunConfig): ConfigError {
-  const when = source.kind === 'manifests' ? 'in the manifests' : `after ${podCidrTimeout / 1000} s`;
-  return new ConfigError(
-    'node.podCidrs',
-    `--detect-local-mode=NodeCIDR: Node ${nodeName} has no spec.podCIDRs ${when}; let the controller manager allocate ` +
-      'them (--allocate-node-cidrs), check --hostname-override, or choose another mode',
   );
 }
 
