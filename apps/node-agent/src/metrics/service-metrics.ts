@@ -89,10 +89,10 @@ const connections: SamplesOf = (ipFamily, { namespace, name, portName, protocol 
 ];
 
 const drops: SamplesOf = (ipFamily, { namespace, name, portName, protocol }, counters) =>
-  dropReasons.map(([count, reason]) => [
-    counters.drops[count],
-    ...[ipFamily, namespace, portName, protocol, reason, name],
-  ]);
+  dropReasons.map(([count, reason]) => {
+    const labels = [ipFamily, namespace, portName, protocol, reason, name] as const;
+    return [counters.drops[count], ...labels];
+  });
 
 type CounterLimits = Pick<ServiceMetricsOptions, 'clock' | 'limit'>;
 

@@ -89,7 +89,10 @@ async function listen(target: ListenTarget, serving: Serving): Promise<HttpSocke
   try {
     return await open(target, serving);
   } catch (error) {
-    if (!isWithoutIpv6(error)) throw error;
+    const cause: unknown = error instanceof HostError ? error.cause : undefined;
+    const code = cause instanceof Error && 'code' in cause ? cause.code : '';
+    // Otherwise the kernel has no IPv6, or it is switched off.
+    if (code !== 'EAFNOSUPPORT' && code !== 'EADDRNOTAVAIL') throw error;
     return open({ ...target, ipFamily: 'IPv4' }, serving);
   }
 }
@@ -181,12 +184,6 @@ function listenFailed(target: ListenTarget, cause: Error): HostError {
   return new HostError('host.listen', `cannot listen on ${place}: ${reason}`, { cause });
 }
 
-/** The kernel has no IPv6, or it is switched off. */
-function isWithoutIpv6(error: unknown): boolean {
-  const cause: unknown = error instanceof HostError ? error.cause : undefined;
-  return cause instanceof Error && 'code' in cause && (cause.code === 'EAFNOSUPPORT' || cause.code === 'EADDRNOTAVAIL');
-}
-
 /** Longest body of a request; PUT /debug/flags/v needs a few bytes. */
 const maxBodyBytes = 64 * 1024;
 
@@ -202,7 +199,8 @@ async function answerRequest(exchange: HttpExchange, handler: HttpHandler): Prom
   const { connection, request, response } = exchange;
   const gone = new AbortController();
   response.once('close', () => gone.abort());
-  const body = hasBody(request) ? await readBody(request) : { text: '' };
+  const { 'transfer-encoding': coding, 'content-length': length = '0' } = request.headers;
+  const body = coding !== undefined || length !== '0' ? await readBody(request) : { text: '' };
   if (body === 'gone') return void connection.cut();
   const reply = body === 'tooLong' ? tooLong : handler(parse(request, body.text), gone.signal);
   const given = reply instanceof Promise ? await reply : reply;
@@ -258,10 +256,6 @@ function send(response: ServerResponse, piece: string | Uint8Array): Promise<voi
   return new Promise((resolve) => {
     response.write(piece, () => resolve());
   });
-}
-
-function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
 }
 
 async function readBody(request: IncomingMessage): Promise<{ readonly text: string } | 'tooLong' | 'gone'> {

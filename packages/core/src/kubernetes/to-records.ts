@@ -104,7 +104,7 @@ export const recordFromService: Projection<'Service'> = projection(
       clusterIps,
       isHeadless,
       ipFamilies: familiesOf(spec, clusterIps, interner),
-      ports: servicePorts(spec.ports, skip, interner),
+      ports: portsOf(spec.ports, 'spec.ports', { skip, interner }, servicePort),
       externalIps: addresses(spec.externalIPs, 'spec.externalIPs', skip),
       loadBalancerIngress: ingressOf(raw.status?.loadBalancer?.ingress, skip),
       loadBalancerSourceRanges: sourceRanges(spec.loadBalancerSourceRanges, 'spec.loadBalancerSourceRanges', skip),
@@ -134,7 +134,7 @@ export const recordFromEndpointSlice: Projection<'EndpointSlice'> = projection(
       key,
       service: serviceKey(metadata.namespace ?? '', service),
       ipFamily,
-      ports: slicePorts(raw.ports, skip, interner),
+      ports: portsOf(raw.ports, 'ports', { skip, interner }, slicePort),
       endpoints: collect(raw.endpoints, 'endpoints', skip, (endpoint) => endpointOf(endpoint, ipFamily, interner)),
       lastChangeTriggerTime: instant(metadata.annotations?.['endpoints.kubernetes.io/last-change-trigger-time']),
     };
@@ -233,14 +233,14 @@ function serviceType(text: string | undefined): ServiceRecord['type'] {
   return text === 'NodePort' || text === 'LoadBalancer' || text === 'ExternalName' ? text : 'ClusterIP';
 }
 
-function servicePorts(raw: V1ServiceSpec['ports'], skip: Skip, interner: Interner): readonly ServicePortRecord[] {
-  const ports = collect(raw, 'spec.ports', skip, (port) => servicePort(port, interner));
-  return ports.length === 0 ? ports : interner.internList(ports, `spec.ports ${JSON.stringify(ports)}`);
-}
-
-function slicePorts(raw: V1EndpointSlice['ports'], skip: Skip, interner: Interner): readonly SlicePortRecord[] {
-  const ports = collect(raw, 'ports', skip, (port) => slicePort(port, interner));
-  return ports.length === 0 ? ports : interner.internList(ports, `ports ${JSON.stringify(ports)}`);
+function portsOf<Raw, Port extends object>(
+  raw: readonly Raw[] | undefined,
+  path: string,
+  { skip, interner }: { readonly skip: Skip; readonly interner: Interner },
+  read: (port: Raw, interner: Interner) => Port | undefined,
+): readonly Port[] {
+  const ports = collect(raw, path, skip, (port) => read(port, interner));
+  return ports.length === 0 ? ports : interner.internList(ports, `${path} ${JSON.stringify(ports)}`);
 }
 
 function servicePort(raw: V1ServicePort, interner: Interner): ServicePortRecord | undefined {

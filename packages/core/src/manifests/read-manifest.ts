@@ -1,7 +1,7 @@
 import { requireText } from '../base/argument.ts';
 import { newProjectionContext, projections, type RawObjects } from '../kubernetes/to-records.ts';
 import type { Records, ResourceKind } from '../model/state/cluster-event.ts';
-import { checkFields, type FieldFault, type FieldPath, isObject, printPath } from './check-fields.ts';
+import { checkFields, type FieldPath, isObject, printPath } from './check-fields.ts';
 import { parseYaml, type YamlDocument } from './parse-yaml.ts';
 
 /** One record and its place, as an event that `ClusterState.apply` takes. Lines count from 1. */
@@ -103,7 +103,8 @@ class Reading implements Manifest {
     const faults = checkFields(resource, value);
     const raw = withDefaults(resource, value);
     const label = labelOf(resource, raw);
-    if (faults.length > 0) return faults.forEach((fault) => this.#fieldFault(place, label, fault));
+    for (const { path, message } of faults) this.#fault(place, path, `${label}: ${printPath(path)} ${message}`);
+    if (faults.length > 0) return;
     const context = newProjectionContext(({ path, value: part }) =>
       this.#fault(place, parsePath(path), `${label}: ${path} cannot be used: ${JSON.stringify(part)}`),
     );
@@ -129,10 +130,6 @@ class Reading implements Manifest {
     if (record.isHeadless || record.type === 'ExternalName') return;
     const message = `${label} has no clusterIP, and there is no API server to allocate one; it is not forwarded`;
     this.notes.push({ line, topic: label, message });
-  }
-
-  #fieldFault(place: Place, label: string, { path, message }: FieldFault): void {
-    this.#fault(place, path, `${label}: ${printPath(path)} ${message}`);
   }
 
   #fault({ document, path }: Place, field: FieldPath, message: string): void {

@@ -112,17 +112,13 @@ export class ApplyEngine<Held extends HeldService, Group extends ChangeGroup<Cha
     return outcomeOf(result);
   }
 
-  *#groups(request: ApplyRequest, run: DriverRun<Group, Change>, result: CommitResult): Generator<Group> {
+  *#groups({ table, scope }: ApplyRequest, run: DriverRun<Group, Change>, result: CommitResult): Generator<Group> {
     yield* run.before();
-    yield* run.services(this.#wishes(request, run.unknown));
+    const { unknown } = run;
+    const ofDelta = scope.kind === 'delta' ? wishesOf(scope.delta) : [];
+    yield* run.services(unknown === undefined ? ofDelta : this.#tracker.wishes(table.services, unknown));
     yield* run.after();
     yield* run.stale(result);
-  }
-
-  /** Returns the service ports to write: those of the delta, and unknown ones. */
-  #wishes({ table, scope }: ApplyRequest, unknown: DriverRun<Group, Change>['unknown']): Iterable<ServiceWish> {
-    if (unknown !== undefined) return this.#tracker.wishes(table.services, unknown);
-    return scope.kind === 'delta' ? wishesOf(scope.delta) : [];
   }
 }
 
@@ -165,7 +161,8 @@ export function createApply(state: AppliedState, context: ApplyContext): Datapla
     try {
       for (let readings = 1; ; readings++) {
         try {
-          return await runOnce(state, request, signal);
+          const isUnknown = request.scope.kind === 'delta' && !state.isKnown;
+          return await state.apply(isUnknown ? { ...request, scope: { kind: 'full' } } : request, signal);
         } catch (error) {
           if (!(error instanceof KernelDiffersError) || readings === maxReadings) throw error;
           state.forget();
@@ -179,10 +176,6 @@ export function createApply(state: AppliedState, context: ApplyContext): Datapla
       throw error;
     }
   };
-}
-
-function runOnce(state: AppliedState, { table, scope }: ApplyRequest, signal: AbortSignal): Promise<ApplyOutcome> {
-  return state.apply({ table, scope: scope.kind === 'delta' && !state.isKnown ? { kind: 'full' } : scope }, signal);
 }
 
 /** The result for all groups. */

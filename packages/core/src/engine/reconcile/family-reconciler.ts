@@ -284,7 +284,7 @@ export class FamilyReconciler {
   }
 
   async #apply({ reason, read, table, delta }: FamilyRun, signal: AbortSignal): Promise<ApplyOutcome> {
-    const { clock } = this.#context;
+    const { clock, logger } = this.#context;
     const scope = scopeOf(read, delta);
     if (scope.kind === 'full') this.#drift.noteFullApply();
     this.#latency.beginApply();
@@ -293,8 +293,20 @@ export class FamilyReconciler {
     const durationMs = clock.monotonic() - start;
     this.#measured.noteApply({ scope: scope.kind, durationMs, outcome });
     if (outcome.status === 'failed') return outcome;
-    const reported = read === 'drifted' ? 'resync' : reason;
-    this.#logApplied({ table, delta, outcome, scope: scope.kind, reason: reported, durationMs });
+    const at = { generation: table.generation, ipFamily: this.ipFamily };
+    logger.info('applied', {
+      ...at,
+      writes: outcome.writes,
+      durationMs: Math.round(durationMs * 1000) / 1000,
+      scope: scope.kind,
+      reason: read === 'drifted' ? 'resync' : reason,
+      services: table.services.size,
+    });
+    logger.debug('applied services', {
+      ...at,
+      upserted: delta.upserted.slice(0, maxLoggedServices).map((service) => service.key),
+      removed: delta.removed.slice(0, maxLoggedServices),
+    });
     return outcome;
   }
 
@@ -323,26 +335,6 @@ export class FamilyReconciler {
     this.#context.ipModes.note(delta);
     this.#announced = announcedChecks(this.#announced, table, failed);
     await this.#family.afterApply.syncHealth(this.#announced);
-  }
-
-  #logApplied(done: {
-    readonly table: ForwardingTable;
-    readonly delta: TableDelta;
-    readonly outcome: Exclude<ApplyOutcome, { readonly status: 'failed' }>;
-    readonly scope: string;
-    readonly reason: RunReason;
-    readonly durationMs: number;
-  }): void {
-    const { table, delta, outcome, scope, reason } = done;
-    const { logger } = this.#context;
-    const at = { generation: table.generation, ipFamily: this.ipFamily };
-    const durationMs = Math.round(done.durationMs * 1000) / 1000;
-    logger.info('applied', { ...at, writes: outcome.writes, durationMs, scope, reason, services: table.services.size });
-    logger.debug('applied services', {
-      ...at,
-      upserted: delta.upserted.slice(0, maxLoggedServices).map((service) => service.key),
-      removed: delta.removed.slice(0, maxLoggedServices),
-    });
   }
 
   #set(name: `kubeproxy_sync_proxy_rules_last_${'queued_' | ''}timestamp_seconds`): void {

@@ -47,10 +47,19 @@ function leaseObject({ namespace, name }: LeaseName, record: LeaseRecord, before
 
 /** Parses the body of an answer. Throws `ApiServerError` when it is no Lease; missing fields become empty or zero. */
 function parseLease(body: string): StoredLease {
-  const lease = objectOf(parseJson(body));
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(body);
+  } catch {
+    // no Lease
+  }
+  const lease = objectOf(parsed);
   const metadata = objectOf(lease['metadata']);
   const spec = objectOf(lease['spec']);
-  if (lease['kind'] !== 'Lease' || typeof metadata['resourceVersion'] !== 'string') throw notLease(body);
+  if (lease['kind'] !== 'Lease' || typeof metadata['resourceVersion'] !== 'string') {
+    const message = `the answer is no Lease: ${body.slice(0, 100)}; will be tried again`;
+    throw new ApiServerError('api.lease', message, { isRetryable: true });
+  }
   return {
     resourceVersion: metadata['resourceVersion'],
     metadata,
@@ -62,19 +71,6 @@ function parseLease(body: string): StoredLease {
       transitions: numberOf(spec['leaseTransitions']),
     },
   };
-}
-
-function parseJson(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    throw notLease(body);
-  }
-}
-
-function notLease(body: string): ApiServerError {
-  const text = body.slice(0, 100);
-  return new ApiServerError('api.lease', `the answer is no Lease: ${text}; will be tried again`, { isRetryable: true });
 }
 
 function objectOf(value: unknown): Readonly<Record<string, unknown>> {

@@ -126,9 +126,10 @@ export function newObjectClient(connection: ApiServerConnection, options: Object
   const write = <T extends ApiObject>(method: 'POST' | 'PUT', path: string, resource: ApiResource<T>, object: T) =>
     ({ method, path, body: { ...object, kind: resource.kind, apiVersion: apiVersionOf(resource) } }) as const;
   const list = async <T extends ApiObject>(resource: ApiResource<T>, options: SelectOptions, signal: AbortSignal) => {
-    const query = selectQuery(options).toString();
+    const query = new URLSearchParams(selectQuery(options)).toString();
     const path = `${collectionPath(resource, options.namespace)}${query === '' ? '' : `?${query}`}`;
-    const body = await call<ListBody<T>>({ method: 'GET', path }, signal);
+    type Body = { readonly items?: readonly T[] | null; readonly metadata: { readonly resourceVersion: string } };
+    const body = await call<Body>({ method: 'GET', path }, signal);
     return { items: body?.items ?? [], resourceVersion: body?.metadata.resourceVersion ?? '' };
   };
   return {
@@ -174,11 +175,6 @@ const patchTypes = {
   strategic: 'application/strategic-merge-patch+json',
 } as const;
 
-interface ListBody<T> {
-  readonly items?: readonly T[] | null;
-  readonly metadata: { readonly resourceVersion: string };
-}
-
 /** Error for a refused request. */
 function refusal({ method, path }: JsonRequest, { status, body }: JsonAnswer, advice = ''): ApiServerError {
   const message = `${method} ${path}: the API server answered ${status}: ${statusMessage(body)}${advice}`;
@@ -192,11 +188,11 @@ function unreachable({ method, path }: JsonRequest, failure: ApiFailure, advice 
   return new ApiServerError('api.unreachable', message, { cause: failure, isRetryable: true });
 }
 
-function selectQuery(options: SelectOptions): URLSearchParams {
-  const query = new URLSearchParams();
-  if (options.labelSelector !== undefined) query.set('labelSelector', options.labelSelector);
-  if (options.fieldSelector !== undefined) query.set('fieldSelector', options.fieldSelector);
-  return query;
+function selectQuery({ labelSelector, fieldSelector }: SelectOptions): Readonly<Record<string, string>> {
+  return {
+    ...(labelSelector === undefined ? {} : { labelSelector }),
+    ...(fieldSelector === undefined ? {} : { fieldSelector }),
+  };
 }
 
 function apiVersionOf({ group, version }: ApiResource<ApiObject>): string {
@@ -240,17 +236,15 @@ interface FollowOptions<T> {
   readonly client: ApiClient;
   readonly clock: Clock;
   readonly path: string;
-  readonly query: URLSearchParams;
+  readonly query: Readonly<Record<string, string>>;
   readonly list: () => Promise<ApiList<T>>;
   readonly signal: AbortSignal;
 }
 
-const pauses = { first: millis(50), max: millis(2_000) };
-
 /** Lists, then watches, and repeats both as needed until `signal` aborts; then it ends. */
 async function* followObjects<T>(options: FollowOptions<T>): AsyncGenerator<ObjectEvent<T>> {
   const { client, clock, path, signal } = options;
-  const backOff = newBackOff(pauses, () => 1);
+  const backOff = newBackOff({ first: millis(50), max: millis(2_000) }, () => 1);
   let version: string | undefined;
   while (!signal.aborted) {
     try {
@@ -259,14 +253,13 @@ async function* followObjects<T>(options: FollowOptions<T>): AsyncGenerator<Obje
         version = list.resourceVersion;
         yield { kind: 'listed', ...list };
       }
-      const query = new URLSearchParams(options.query);
       const parameters = {
         watch: 'true',
         allowWatchBookmarks: 'true',
         resourceVersion: version,
         timeoutSeconds: '300',
       };
-      for (const [name, value] of Object.entries(parameters)) query.set(name, value);
+      const query = new URLSearchParams({ ...options.query, ...parameters });
       await using body = await client.open({ path, query }, signal);
       body.setInactivity(defaultTimings.inactivity);
       for await (const lines of splitLines(body.chunks(), body.request)) {

@@ -74,8 +74,6 @@ export type PodTemplate = Wire<api.V1PodTemplateSpec>;
 export type Deployment = Kind<api.V1Deployment>;
 /** apps/v1 DaemonSet. The server defaults RollingUpdate with maxUnavailable 1 and maxSurge 0. */
 export type DaemonSet = Kind<api.V1DaemonSet>;
-/** apps/v1 ReplicaSet. */
-export type ReplicaSet = Kind<api.V1ReplicaSet>;
 /** v1 Namespace. */
 export type Namespace = Kind<api.V1Namespace>;
 /** networking.k8s.io/v1 ServiceCIDR. */
@@ -106,7 +104,6 @@ export const apiResources: {
   readonly deployments: ApiResource<Deployment>;
   /** Served only with the option `ClusterOptions.hasDaemonSets`. */
   readonly daemonSets: ApiResource<DaemonSet>;
-  readonly replicaSets: ApiResource<ReplicaSet>;
   readonly serviceCidrs: ApiResource<ServiceCidr>;
 } = {
   services: { group: '', version: 'v1', plural: 'services', kind: 'Service', isNamespaced: true },
@@ -123,7 +120,6 @@ export const apiResources: {
   events: { group: '', version: 'v1', plural: 'events', kind: 'Event', isNamespaced: true },
   deployments: { group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment', isNamespaced: true },
   daemonSets: { group: 'apps', version: 'v1', plural: 'daemonsets', kind: 'DaemonSet', isNamespaced: true },
-  replicaSets: { group: 'apps', version: 'v1', plural: 'replicasets', kind: 'ReplicaSet', isNamespaced: true },
   serviceCidrs: {
     group: 'networking.k8s.io',
     version: 'v1',

@@ -41,7 +41,8 @@ export function explain(table: ForwardingTable, flow: Flow, traits: DataplaneTra
     reasons: [...reasons, ...more],
   });
   const sentBy = senderOf(table, flow, { frontend, traits });
-  const from = classOf(table, flow, sentBy);
+  const packetFrom = sentBy === 'proxy' ? 'outside' : flow.from;
+  const from = sentBy === 'socket' ? socketClassOf(table, flow) : packetFrom;
   const decision = decisionFor(frontend.decisions[from], sentBy);
   const ranges = frontend.allowedSources;
   const isChecked = decision.kind !== 'reject' || traits.sourceRangesWithoutEndpoints === 'checked';
@@ -60,7 +61,9 @@ export function explain(table: ForwardingTable, flow: Flow, traits: DataplaneTra
     const text = `the ${traits.name} mode refuses at external and load-balancer IPs only what arrives; what this node sends passes`;
     return answer({ kind: 'pass' }, [...more, reason('refusedOnArrivalOnly', text)]);
   }
-  return answer(verdictOf(decision, service), more);
+  if (decision.kind !== 'forward') return answer(decision, more);
+  const { to, masquerade } = decision;
+  return answer({ kind: 'forward', endpoints: service.endpoints[to], masquerade }, more);
 }
 
 function senderOf(
@@ -70,12 +73,6 @@ function senderOf(
 ): Sender['sentBy'] {
   if (frontend.address === 'anyNodePortAddress' && isLoopbackProxied(table, flow)) return 'proxy';
   return isSentBySocket(flow, frontend, traits) ? 'socket' : 'packet';
-}
-
-/** Returns the source class whose decision applies to a flow. */
-function classOf(table: ForwardingTable, flow: Flow, sentBy: Sender['sentBy']): SourceClass {
-  if (sentBy === 'socket') return socketClassOf(table, flow);
-  return sentBy === 'proxy' ? 'outside' : flow.from;
 }
 
 /**
@@ -155,7 +152,13 @@ function explainNoService(table: ForwardingTable, flow: Flow, traits: DataplaneT
     traits.unmatchedClusterIps === 'passed'
       ? answer('pass', code, `${text}; the ${traits.name} mode lets it pass`)
       : answer(verdict, code, text);
-  const owner = ownerOfClusterIp(table, flow.destination);
+  const isAsked = ({ address, port }: Pick<Frontend, 'address' | 'port'>): boolean =>
+    address === flow.destination && port === flow.destinationPort;
+  const services = [...table.services.values()];
+  const sameProtocol = services.filter(({ protocol }) => protocol === flow.protocol);
+  const owner = services.find(({ frontends }) =>
+    frontends.some(({ kind, address }) => kind === 'clusterIP' && address === flow.destination),
+  );
   if (owner !== undefined) {
     return guarded(
       'reject',
@@ -171,15 +174,17 @@ function explainNoService(table: ForwardingTable, flow: Flow, traits: DataplaneT
       `${target}: no Service has this address of the ServiceCIDR ${range}`,
     );
   }
-  const exempted = exemptedService(table, flow);
+  const exempted = sameProtocol.find(({ lostFrontends }) =>
+    lostFrontends.some(({ winner, frontend }) => winner === 'apiServer' && isAsked(frontend)),
+  );
   if (exempted !== undefined) {
     return answer(
       'pass',
       'apiServerAddress',
-      `${target} is an address of the API server; ${exempted} claims it and is not forwarded there`,
+      `${target} is an address of the API server; ${exempted.key} claims it and is not forwarded there`,
     );
   }
-  const routed = routedService(table, flow);
+  const routed = sameProtocol.find(({ leftToRoute }) => leftToRoute?.some(isAsked) === true);
   if (routed !== undefined) {
     const text = `${target} is a load-balancer IP of ${routed.key} with ipMode Router; no endpoint on this node is usable`;
     const left = answer('pass', 'leftToRoute', text);
@@ -204,65 +209,27 @@ function loopbackText({ nodePortsOnLoopback, ipFamily }: ForwardingTable): strin
   return `of the loopback addresses NodePorts answer on ${loopbackAddress(ipFamily)} alone, for TCP`;
 }
 
-/** A Service port that claims the flow's destination, an address at which this process reaches the API server. */
-function exemptedService(table: ForwardingTable, flow: Flow): ServiceForwarding['key'] | undefined {
-  for (const { key, protocol, lostFrontends } of table.services.values()) {
-    const isAsked = lostFrontends.some(
-      ({ winner, frontend: { address, port } }) =>
-        winner === 'apiServer' && address === flow.destination && port === flow.destinationPort,
-    );
-    if (isAsked && protocol === flow.protocol) return key;
-  }
-  return undefined;
-}
-
-/** A Service port with ipMode `Router` at the flow's destination and without an endpoint on this node. */
-function routedService(table: ForwardingTable, flow: Flow): ServiceForwarding | undefined {
-  for (const service of table.services.values()) {
-    if (service.protocol !== flow.protocol) continue;
-    const isLeft = service.leftToRoute?.some(
-      ({ address, port }) => address === flow.destination && port === flow.destinationPort,
-    );
-    if (isLeft === true) return service;
-  }
-  return undefined;
-}
-
-function ownerOfClusterIp(table: ForwardingTable, address: IpAddress): ServiceForwarding | undefined {
-  for (const service of table.services.values()) {
-    const isOwner = service.frontends.some((frontend) => frontend.kind === 'clusterIP' && frontend.address === address);
-    if (isOwner) return service;
-  }
-  return undefined;
-}
-
 function matchReasons(table: ForwardingTable, flow: Flow, { service, frontend }: Match): Reason[] {
   const target = `${flow.destination}:${flow.destinationPort}/${flow.protocol}`;
   const reasons =
     frontend.address === 'anyNodePortAddress'
       ? [reason('nodePort', `${target} is a local address and the NodePort of ${service.key}`)]
       : [reason('frontend', `${target} is the ${frontend.kind} of ${service.key}`)];
+  const { address, port } = frontend;
   for (const other of table.services.values()) {
-    if (other.lostFrontends.some((lost) => lost.winner === service.key && isSamePlace(lost.frontend, frontend))) {
+    const isLost = ({ winner, frontend: lost }: (typeof other.lostFrontends)[number]): boolean =>
+      winner === service.key && lost.address === address && lost.port === port;
+    if (other.lostFrontends.some(isLost)) {
       reasons.push(reason('frontendShared', `${other.key} claims it too and does not get it`));
     }
   }
   return reasons;
 }
 
-function isSamePlace(a: Frontend, b: Frontend): boolean {
-  return a.address === b.address && a.port === b.port;
-}
-
-function verdictOf(decision: Decision, service: ServiceForwarding): Explanation['verdict'] {
-  if (decision.kind !== 'forward') return decision;
-  return { kind: 'forward', endpoints: service.endpoints[decision.to], masquerade: decision.masquerade };
-}
-
 function decisionReasons(decision: Decision, { service, frontend }: Match, sender: Sender): readonly Reason[] {
   const isInternal = frontend.kind === 'clusterIP';
   const policy = isInternal ? service.policies.internal : service.policies.external;
-  const policyReasons = [...ipModeReason(frontend.ipMode), ...policyReason(frontend, policy)];
+  const policyReasons = reasonsOfPolicy(frontend, policy);
   switch (decision.kind) {
     case 'reject':
       return [
@@ -299,18 +266,16 @@ function decisionReasons(decision: Decision, { service, frontend }: Match, sende
   }
 }
 
-function policyReason({ kind, ipMode }: Frontend, policy: TrafficPolicy): readonly Reason[] {
-  if (ipMode?.takenAs === 'Router') return [];
-  return kind === 'clusterIP'
-    ? [reason('internalTrafficPolicy', `cluster IPs follow internalTrafficPolicy ${policy}`)]
-    : [reason('externalTrafficPolicy', `a ${kind} follows externalTrafficPolicy ${policy}`)];
-}
-
-function ipModeReason(ipMode: Frontend['ipMode']): readonly Reason[] {
-  if (ipMode === undefined) return [];
-  return ipMode.takenAs === 'Router'
-    ? [reason('ipModeRouter', 'a load-balancer IP with ipMode Router leads to endpoints on this node only')]
-    : [reason('unknownIpMode', `this node does not know ipMode ${JSON.stringify(ipMode.written)} and takes it as VIP`)];
+function reasonsOfPolicy({ kind, ipMode }: Frontend, policy: TrafficPolicy): readonly Reason[] {
+  if (ipMode?.takenAs === 'Router')
+    return [reason('ipModeRouter', 'a load-balancer IP with ipMode Router leads to endpoints on this node only')];
+  const followed =
+    kind === 'clusterIP'
+      ? reason('internalTrafficPolicy', `cluster IPs follow internalTrafficPolicy ${policy}`)
+      : reason('externalTrafficPolicy', `a ${kind} follows externalTrafficPolicy ${policy}`);
+  if (ipMode === undefined) return [followed];
+  const written = JSON.stringify(ipMode.written);
+  return [reason('unknownIpMode', `this node does not know ipMode ${written} and takes it as VIP`), followed];
 }
 
 function shortCircuitReason(from: SourceClass): Reason {
@@ -336,8 +301,12 @@ function sourceReasons(
       return [
         reason('sentByProxy', 'the agent accepts and opens a connection of its own: the endpoint sees this node'),
       ];
-    case 'packet':
-      return [sourceReason(masquerade, sender, rule), ...hairpinReason(endpoints, sender.flow)];
+    case 'packet': {
+      const { source } = sender.flow;
+      const text = `if ${source} itself is chosen, it is masqueraded (hairpin)`;
+      const hairpin = endpoints.some(({ address }) => address === source) ? [reason('hairpin', text)] : [];
+      return [sourceReason(masquerade, sender, rule), ...hairpin];
+    }
     default:
       return assertNever(sender.sentBy);
   }
@@ -362,12 +331,6 @@ function sourceReason(masquerade: boolean, { flow, podDetector }: Sender, rule: 
 function detectorText(detector: PodDetector): string {
   if (detector.kind === 'interface') return ` (pods are detected by interface ${detector.name})`;
   return detector.kind === 'interfacePrefix' ? ` (pods are detected by interface ${detector.prefix}*)` : '';
-}
-
-function hairpinReason(endpoints: readonly Endpoint[], flow: Flow): readonly Reason[] {
-  return endpoints.some((endpoint) => endpoint.address === flow.source)
-    ? [reason('hairpin', `if ${flow.source} itself is chosen, it is masqueraded (hairpin)`)]
-    : [];
 }
 
 function reason(code: ReasonCode, text: string): Reason {
