@@ -161,18 +161,13 @@ function feed(stream: Writable, input: string | Iterable<string>, threw: (error:
 async function pump(stream: Writable, pieces: Iterable<string>): Promise<void> {
   for (const piece of pieces) {
     if (stream.destroyed) return;
-    if (!stream.write(piece)) await drained(stream);
+    if (!stream.write(piece)) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const go = (): void => resolve();
+      stream.on('drain', go).on('close', go); // room again, or the program has ended
+      await promise;
+      stream.off('drain', go).off('close', go);
+    }
   }
   stream.end();
-}
-
-/** Resolves when the stream has room again or the program has ended. */
-function drained(stream: Writable): Promise<void> {
-  return new Promise((resolve) => {
-    const go = (): void => {
-      stream.off('drain', go).off('close', go);
-      resolve();
-    };
-    stream.on('drain', go).on('close', go);
-  });
 }

@@ -215,13 +215,14 @@ function stamp(time: number): string {
 /** `text`: lines as klog writes them. `json`: one object per line. */
 export type LogFormat = 'text' | 'json';
 
-interface LogOptions {
+/** Logs to stderr, each line at once. Lines that cannot be written are dropped; a later warning counts them. */
+export function createLogger({
+  format,
+  level,
+}: {
   readonly format: LogFormat;
   readonly level: LogLevel;
-}
-
-/** Logs to stderr, each line at once. Lines that cannot be written are dropped; a later warning counts them. */
-export function createLogger({ format, level }: LogOptions): LeveledLogger {
+}): LeveledLogger {
   const sink = steadyOutput({ fd: 2, onLost: (lost, error) => logger.warn('log lines were lost', { lost, error }) });
   process.once('exit', () => sink.flush());
   const logger =

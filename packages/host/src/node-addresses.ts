@@ -35,7 +35,7 @@ export function listenAddresses(interfaces: InterfaceAddresses = networkInterfac
   const found = Object.values(interfaces)
     .flatMap((addresses) => addresses ?? [])
     .flatMap((one) => tryParseIp(one.address) ?? [])
-    .filter((ip) => !isLinkLocal(ip));
+    .filter((ip) => !/^fe[89ab][0-9a-f]:/.test(ip)); // link-local
   return [...new Set(found)].sort(compareIps);
 }
 
@@ -51,10 +51,6 @@ export function nodePortAddresses(
   return addresses.filter((ip) => ipFamilyOf(ip) === family && cidrs.some((cidr) => cidrContains(cidr, ip)));
 }
 
-function isLinkLocal(ip: IpAddress): boolean {
-  return /^fe[89ab][0-9a-f]:/.test(ip);
-}
-
 /** Folders with the kernel's IP settings. */
 export interface ProcFolders {
   readonly net: string;
@@ -68,12 +64,9 @@ export interface ProcFolders {
 export function hostIpFamilies(
   { net, sysctl }: ProcFolders = { net: '/proc/net', sysctl: '/proc/sys' },
 ): readonly IpFamily[] {
-  return hasIpv6(net, `${sysctl}/net/ipv6/conf/all/disable_ipv6`) ? ['IPv4', 'IPv6'] : ['IPv4'];
-}
-
-function hasIpv6(net: string, disabled: string): boolean {
   const addresses = `${net}/if_inet6`;
-  if (!existsSync(addresses)) return false;
+  const disabled = `${sysctl}/net/ipv6/conf/all/disable_ipv6`;
   const isDisabled = existsSync(disabled) && readFileSync(disabled, 'utf8').trim() === '1';
-  return !isDisabled || readFileSync(addresses, 'utf8') !== '';
+  const hasIpv6 = existsSync(addresses) && (!isDisabled || readFileSync(addresses, 'utf8') !== '');
+  return hasIpv6 ? ['IPv4', 'IPv6'] : ['IPv4'];
 }

@@ -38,7 +38,10 @@ export function createPrometheusMetrics(options: PrometheusMetricsOptions): Prom
     }
     for (const [name, one] of Object.entries(histograms)) {
       const bounds = bucketBounds[one.buckets];
-      const series = new SeriesByLabels<Distribution>(name, one.labels, (labels) => emptyDistribution(labels, bounds));
+      const create = (labels: string): Distribution => {
+        return { labels, bounds, counts: new Float64Array(bounds.length + 1), sum: 0 };
+      };
+      const series = new SeriesByLabels(name, one.labels, create);
       knownLabels(one, options.ipFamilies).forEach((labels) => series.of(labels));
       distributions.set(name, series);
       views.push({ type: 'histogram', name, help: one.help, bounds, series });
@@ -54,7 +57,8 @@ export function createPrometheusMetrics(options: PrometheusMetricsOptions): Prom
     },
     observe(name, labels, value) {
       const series = seriesOf(distributions, name, labels);
-      const index = bucketOf(series.bounds, value);
+      let index = 0; // of the first bucket whose bound is not below the value
+      while ((series.bounds[index] ?? Infinity) < value) index++;
       series.counts[index] = (series.counts[index] ?? 0) + 1;
       series.sum += value;
     },
@@ -72,10 +76,6 @@ interface Distribution {
   readonly bounds: readonly number[];
   readonly counts: Float64Array;
   sum: number;
-}
-
-function emptyDistribution(labels: string, bounds: readonly number[]): Distribution {
-  return { labels, bounds, counts: new Float64Array(bounds.length + 1), sum: 0 };
 }
 
 /** Series of one metric by label values, iterated in creation order. */
@@ -118,18 +118,6 @@ function seriesOf<S>(all: ReadonlyMap<string, SeriesByLabels<S>>, name: string, 
   const series = all.get(name);
   if (series === undefined) throw new InvariantError(`metric ${name} is not declared`);
   return series.of(labels);
-}
-
-/** Index of the first bucket whose bound is not below `value`. */
-function bucketOf(bounds: readonly number[], value: number): number {
-  let low = 0;
-  let high = bounds.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((bounds[middle] ?? Infinity) < value) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 /** Returns all combinations of label values; none if a label has no declared values. */

@@ -49,12 +49,10 @@ export async function runApp({ name, exitGrace, main, onFailure }: App): Promise
 
 /** Returns one line for a failure that an operator can repair, a stack for a defect. */
 export function failureText(error: unknown): string {
-  return !isExpected(error) && error instanceof Error ? (error.stack ?? error.message) : oneLine(error);
-}
-
-function oneLine(error: unknown): string {
-  const message = messageOf(error);
-  return message.trim().replaceAll(/\s*\n\s*/g, ' | ');
+  if (!isExpected(error) && error instanceof Error) return error.stack ?? error.message;
+  return messageOf(error)
+    .trim()
+    .replaceAll(/\s*\n\s*/g, ' | ');
 }
 
 /** kubelet's limit of a termination message. */

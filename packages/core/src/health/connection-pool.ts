@@ -3,20 +3,18 @@ import { type Clock, type Millis, millis } from '../base/time.ts';
 /** Place of a client: this node (loopback or one of its own addresses), or elsewhere. */
 export type ClientPlace = 'node' | 'elsewhere';
 
-/** Runs `callback` after the event loop has served everything else once. */
-type NextTurn = (callback: () => void) => void;
-
 /**
  * Shares the event loop between connections: each turn of the loop does one piece of work, in order of arrival.
  * Clients on this node and clients elsewhere take turns, so that one place cannot delay the other.
  */
 export class FairTurns {
-  readonly #nextTurn: NextTurn;
+  /** Runs `callback` after the event loop has served everything else once. */
+  readonly #nextTurn: (callback: () => void) => void;
   readonly #waiting: Readonly<Record<ClientPlace, (() => void)[]>> = { node: [], elsewhere: [] };
   #last: ClientPlace = 'elsewhere';
   #isScheduled = false;
 
-  constructor(nextTurn: NextTurn = setImmediate) {
+  constructor(nextTurn: (callback: () => void) => void = setImmediate) {
     this.#nextTurn = nextTurn;
   }
 
@@ -152,16 +150,9 @@ export class ConnectionPool {
       .catch(() => undefined) // nothing to wait for, or not any more
       .then(() => {
         this.#sleep = undefined;
-        this.#cutLate();
+        const begun = this.#clock.monotonic() - this.#limits.requestTime;
+        for (const [connection, since] of this.#expecting) if (since <= begun) this.#cut(connection);
         this.#watch();
       });
-  }
-
-  #cutLate(): void {
-    const begun = this.#clock.monotonic() - this.#limits.requestTime;
-    for (const [connection, since] of this.#expecting) {
-      if (since > begun) return;
-      this.#cut(connection);
-    }
   }
 }

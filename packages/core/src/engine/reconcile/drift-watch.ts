@@ -83,11 +83,17 @@ export class DriftWatch {
     if (this.#healing === undefined) return;
     const { backend, clock, logger } = this.#host;
     const { drift, at } = this.#healing;
-    if (unremoved !== undefined) return this.#noteUnremoved(unremoved);
-    const durationMs = Math.round((clock.monotonic() - at) * 1000) / 1000;
+    const { ipFamily } = backend;
     this.#healing = undefined;
-    const log = this.#isFight ? logger.debug : logger.info;
-    log.call(logger, 'drift healed', { ipFamily: backend.ipFamily, durationMs });
+    if (unremoved !== undefined) {
+      // The next drift or resync tries to remove it again.
+      const text =
+        'drift not healed: a foreign object in the rules could not be removed; the regular resync tries again';
+      logger[this.#isFight ? 'debug' : 'warn'](text, { ipFamily, reason: unremoved.message });
+      return;
+    }
+    const durationMs = Math.round((clock.monotonic() - at) * 1000) / 1000;
+    logger[this.#isFight ? 'debug' : 'info']('drift healed', { ipFamily, durationMs });
     const who = drift.process === undefined ? 'another process' : `${drift.process.name} (pid ${drift.process.pid})`;
     const what = drift.changes.join(', ') || drift.kind;
     warnOnNode(this.#host, {
@@ -95,15 +101,6 @@ export class DriftWatch {
       action: 'RepairForwardingRules',
       note: `${who} changed the forwarding rules in the kernel (${what}); they are repaired after ${durationMs} ms`,
     });
-  }
-
-  /** Logs a remaining foreign object; the next drift or resync tries to remove it again. */
-  #noteUnremoved({ message: reason }: Error): void {
-    const { backend, logger } = this.#host;
-    this.#healing = undefined;
-    const log = this.#isFight ? logger.debug : logger.warn;
-    const text = 'drift not healed: a foreign object in the rules could not be removed; the regular resync tries again';
-    log.call(logger, text, { ipFamily: backend.ipFamily, reason });
   }
 
   #note(drift: Drift, signal: AbortSignal): void {

@@ -41,7 +41,7 @@ export interface ReconcilerStatus {
   readonly families: ReadonlyMap<IpFamily, FamilyStatus>;
 }
 
-/** What the parts of one family share. The recorder of events merges repetitions. */
+/** Dependencies of the parts of one family. The recorder of events merges repetitions. */
 export interface FamilyHost {
   readonly backend: DataplaneBackend;
   readonly clock: Clock;

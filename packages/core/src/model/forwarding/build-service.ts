@@ -8,7 +8,6 @@ import type {
   Frontend,
   HealthCheck,
   LostFrontend,
-  RoutedPlace,
   ServiceForwarding,
 } from './forwarding-table.ts';
 import { type IpAddress, compareIps, ipFamilyOf } from '../ip/address.ts';
@@ -27,7 +26,7 @@ import {
   healthCheckPort,
   isExternallyReachable,
   isRouterPlace,
-  proxiedService,
+  proxiedClusterIp,
   routerDecisions,
   selectEndpoints,
   topologyMode,
@@ -116,8 +115,8 @@ export function* prepareService(
   const service = context.state.services.get(key);
   const nothing = { service, context, ports: [], healthCheck: undefined, parts: noParts };
   if (service === undefined) return nothing;
-  const proxied = proxiedService(service, context.options.ipFamily);
-  if (proxied.status === 'skipped') return nothing;
+  const clusterIp = proxiedClusterIp(service, context.options.ipFamily);
+  if (clusterIp === undefined) return nothing;
   const slices: EndpointSliceRecord[] = [];
   for (const slice of context.state.slicesOf(key)) {
     if (slice.ipFamily === context.options.ipFamily) slices.push(slice);
@@ -135,7 +134,7 @@ export function* prepareService(
         ? before
         : {
             sources: own,
-            forwarding: yield* buildPort({ service, port, clusterIp: proxied.clusterIp, sources: own }, context),
+            forwarding: yield* buildPort({ service, port, clusterIp, sources: own }, context),
           },
     );
   }
@@ -210,17 +209,15 @@ function* buildPort({ service, port, clusterIp, sources }: PortInput, context: B
       };
     }),
     lostFrontends: nothingLost,
-    ...(isRouted ? { leftToRoute: routerPlaces.map(routedPlace) } : {}),
+    ...(isRouted
+      ? { leftToRoute: routerPlaces.map(({ kind, address, port: at }) => ({ kind, address, port: at })) }
+      : {}),
     endpoints,
     knownEndpoints: known,
     policies,
     topology: usesCluster ? topologyMode(known, here) : 'none',
     sessionAffinity: service.sessionAffinity,
   };
-}
-
-function routedPlace({ kind, address, port }: FrontendPlace): RoutedPlace {
-  return { kind, address, port };
 }
 
 /** Decisions per kind of frontend, shared by the frontends to which the same rules apply. */

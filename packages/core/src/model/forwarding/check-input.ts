@@ -15,7 +15,9 @@ interface GivenInput {
 
 /** Throws `UsageError`, which names the argument and its value, for anything that the types of `buildTable` exclude. */
 export function checkTableInput({ state, dirty, previous, options }: GivenInput): void {
-  checkState(state);
+  const fields = { services: requireMap, nodes: requireMap, serviceCidrs: check.requireList };
+  check.requireFields('buildTable: state', state, fields);
+  check.requireMethods('buildTable: state', state, ['slicesOf']);
   if (dirty !== 'all' && !isSet(dirty)) {
     throw check.wrongArgument('buildTable: dirty', "'all' or a set of Services (dirtyServices returns it)", dirty);
   }
@@ -45,12 +47,6 @@ export function checkTable(name: string, value: unknown): void {
     serviceCidrs: check.requireList,
     podDetector: check.objectArgument,
   });
-}
-
-function checkState(value: unknown): void {
-  const fields = { services: requireMap, nodes: requireMap, serviceCidrs: check.requireList };
-  check.requireFields('buildTable: state', value, fields);
-  check.requireMethods('buildTable: state', value, ['slicesOf']);
 }
 
 function checkOptions(value: unknown): void {

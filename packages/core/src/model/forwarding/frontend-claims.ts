@@ -148,11 +148,7 @@ function compareClaims(a: Claim, b: Claim): number {
 
 function asArray(claims: Claim | readonly Claim[] | undefined): readonly Claim[] {
   if (claims === undefined) return [];
-  return isArray(claims) ? claims : [claims];
-}
-
-function isArray(claims: Claim | readonly Claim[]): claims is readonly Claim[] {
-  return Array.isArray(claims);
+  return 'rank' in claims ? [claims] : claims;
 }
 
 /** Places (`ADDRESS PORT TCP`) of API servers in one IP family. */

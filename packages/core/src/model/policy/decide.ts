@@ -255,27 +255,15 @@ function ofFamily(addresses: readonly IpAddress[], ipFamily: IpFamily): readonly
   return [...new Set(addresses.filter((address) => ipFamilyOf(address) === ipFamily))].sort(compareIps);
 }
 
-/** Reason why the proxy does not forward a Service in one IP family. */
-type NotProxiedReason = 'externalName' | 'headless' | 'otherProxy' | 'noClusterIp';
-
-/** Whether this node forwards a Service in one family, and by which cluster IP. */
-type ProxiedService =
-  | { readonly status: 'proxied'; readonly clusterIp: IpAddress }
-  | { readonly status: 'skipped'; readonly reason: NotProxiedReason };
-
 /**
- * Whether the proxy forwards a Service. ExternalName is skipped even if a cluster IP lingers; the label
- * `service.kubernetes.io/service-proxy-name` with any value hands the Service to another proxy; a Service without a
- * cluster IP of this family does not exist in this family, even if it has other addresses of the family.
+ * Returns the cluster IP by which the proxy forwards a Service in one family; undefined if it does not. ExternalName is skipped
+ * even if a cluster IP lingers; the label `service.kubernetes.io/service-proxy-name` with any value hands the Service to another
+ * proxy; a Service without a cluster IP of this family does not exist in this family, even if it has other addresses of the family.
  */
-export function proxiedService(service: ServiceRecord, ipFamily: IpFamily): ProxiedService {
-  if (service.type === 'ExternalName') return { status: 'skipped', reason: 'externalName' };
-  if (service.isHeadless) return { status: 'skipped', reason: 'headless' };
-  if (service.serviceProxyName !== undefined) return { status: 'skipped', reason: 'otherProxy' };
-  const clusterIp = service.ipFamilies.includes(ipFamily)
-    ? service.clusterIps.find((ip) => ipFamilyOf(ip) === ipFamily)
-    : undefined;
-  return clusterIp === undefined ? { status: 'skipped', reason: 'noClusterIp' } : { status: 'proxied', clusterIp };
+export function proxiedClusterIp(service: ServiceRecord, ipFamily: IpFamily): IpAddress | undefined {
+  const { type, isHeadless, serviceProxyName, ipFamilies, clusterIps } = service;
+  if (type === 'ExternalName' || isHeadless || serviceProxyName !== undefined) return undefined;
+  return ipFamilies.includes(ipFamily) ? clusterIps.find((ip) => ipFamilyOf(ip) === ipFamily) : undefined;
 }
 
 /** The fields that decide which sources may reach a Service's load-balancer IPs. */

@@ -80,7 +80,11 @@ export class ClusterState implements ClusterStateView {
       case 'Service':
         return applyTo(event, this.#services.keys(), {
           keyOf: (service) => service.key,
-          upsert: (service) => this.#upsertService(service, marks),
+          upsert: (service) => {
+            if (isEqual(this.#services.get(service.key), service)) return;
+            this.#services.set(service.key, service);
+            marks.services.add(service.key);
+          },
           delete: (key) => {
             if (this.#services.delete(key)) marks.services.add(key);
           },
@@ -107,13 +111,6 @@ export class ClusterState implements ClusterStateView {
       default:
         return assertNever(event);
     }
-  }
-
-  #upsertService(service: ServiceRecord, marks: Marks): void {
-    const previous = this.#services.get(service.key);
-    if (previous !== undefined && isEqual(previous, service)) return;
-    this.#services.set(service.key, service);
-    marks.services.add(service.key);
   }
 
   #setNode(name: NodeName, node: NodeRecord | undefined, marks: Marks): void {
