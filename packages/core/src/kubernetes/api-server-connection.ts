@@ -40,7 +40,7 @@ export interface Credentials {
   forget(): void;
 }
 
-/** TLS settings: trust in the server and an check.optional client certificate. */
+/** TLS settings: trust in the server and an optional client certificate. */
 export interface TlsSettings {
   /** PEM. Undefined means the system's own certificate authorities. */
   readonly ca: string | undefined;

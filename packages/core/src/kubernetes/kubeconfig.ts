@@ -189,17 +189,11 @@ async function pem(path: string, object: Fields, name: string): Promise<string |
   return file === undefined ? undefined : readText(resolve(dirname(path), file), name.replace('-', ' '));
 }
 
-interface CredentialStart {
-  readonly ask: () => Promise<GivenCredentials>;
-  readonly initial: string | undefined;
-  readonly clock: Clock;
-}
-
 /** Returns credentials that follow the file: its token may be replaced while the process runs. */
 function credentialsOf(
   place: KubeconfigPlace,
   user: Fields,
-  { ask, initial, clock }: CredentialStart,
+  { ask, initial, clock }: { ask: () => Promise<GivenCredentials>; initial: string | undefined; clock: Clock },
 ): Promise<Credentials> {
   const tokenFile = text(user, 'tokenFile');
   if (initial === undefined && tokenFile !== undefined) {

@@ -24,34 +24,21 @@ type ResourceQueries = { readonly [K in ResourceKind]: ResourceQuery<K> };
  * Services never leave the server. ServiceCIDR is served since Kubernetes 1.31 (KEP-1880).
  */
 export function resourceQueries(nodes: NodeScope): ResourceQueries {
+  const query = <K extends ResourceKind>(
+    kind: K,
+    path: string,
+    selectors: ResourceQuery<K>['selectors'],
+  ): ResourceQuery<K> => ({ kind, path, selectors, isOptional: kind === 'ServiceCIDR' });
   return {
-    Service: {
-      kind: 'Service',
-      path: '/api/v1/services',
-      selectors: {
-        fieldSelector: 'spec.clusterIP!=None',
-        labelSelector: '!service.kubernetes.io/service-proxy-name',
-      },
-      isOptional: false,
-    },
-    EndpointSlice: {
-      kind: 'EndpointSlice',
-      path: '/apis/discovery.k8s.io/v1/endpointslices',
-      selectors: { labelSelector: '!service.kubernetes.io/headless' },
-      isOptional: false,
-    },
-    Node: {
-      kind: 'Node',
-      path: '/api/v1/nodes',
-      selectors: nodes.kind === 'one' ? { fieldSelector: `metadata.name=${nodes.name}` } : {},
-      isOptional: false,
-    },
-    ServiceCIDR: {
-      kind: 'ServiceCIDR',
-      path: '/apis/networking.k8s.io/v1/servicecidrs',
-      selectors: {},
-      isOptional: true,
-    },
+    Service: query('Service', '/api/v1/services', {
+      fieldSelector: 'spec.clusterIP!=None',
+      labelSelector: '!service.kubernetes.io/service-proxy-name',
+    }),
+    EndpointSlice: query('EndpointSlice', '/apis/discovery.k8s.io/v1/endpointslices', {
+      labelSelector: '!service.kubernetes.io/headless',
+    }),
+    Node: query('Node', '/api/v1/nodes', nodes.kind === 'one' ? { fieldSelector: `metadata.name=${nodes.name}` } : {}),
+    ServiceCIDR: query('ServiceCIDR', '/apis/networking.k8s.io/v1/servicecidrs', {}),
   };
 }
 

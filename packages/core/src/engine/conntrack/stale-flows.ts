@@ -70,7 +70,12 @@ export function flowJudge(options: StaleFlowOptions): FlowJudge {
     if (service.protocol !== 'UDP' || except?.has(service.key) === true) continue;
     for (const { address, port } of service.frontends) portOf(places, port).set(address, service);
   }
-  const formerPlaces = joinFormer(former);
+  const formerPlaces: Places<ReadonlySet<string>> = new Map();
+  for (const { address, port, endpoints } of former) {
+    const ofPort = portOf(formerPlaces, port);
+    // Two Services may have used the same address and port in succession.
+    ofPort.set(address, ofPort.get(address)?.union(endpoints) ?? endpoints);
+  }
   const isNodePortAddress = (address: IpAddress): boolean =>
     isLocalAddress(address) && table.nodePortCidrs.some((cidr) => cidrContains(cidr, address));
   const servingByService = new Map<ServiceForwarding, ReadonlySet<string>>();
@@ -93,16 +98,6 @@ function portOf<T>(places: Places<T>, port: Port): Map<Frontend['address'], T> {
   const ofPort = places.get(port) ?? new Map<Frontend['address'], T>();
   places.set(port, ofPort);
   return ofPort;
-}
-
-/** Joins former endpoints by address and port; two Services may have used the same ones in succession. */
-function joinFormer(former: readonly FormerEndpoints[]): Places<ReadonlySet<string>> {
-  const places: Places<ReadonlySet<string>> = new Map();
-  for (const { address, port, endpoints } of former) {
-    const ofPort = portOf(places, port);
-    ofPort.set(address, ofPort.get(address)?.union(endpoints) ?? endpoints);
-  }
-  return places;
 }
 
 /** Returns the entry of the flow's destination: by address, else by NodePort if `isNodePort` accepts the address. */

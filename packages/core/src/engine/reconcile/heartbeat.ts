@@ -63,16 +63,11 @@ export class Heartbeat {
     if (signal.aborted) return;
     await this.#firstApply.promise;
     while (!signal.aborted) {
-      if (this.#isFresh()) await this.#mark(signal);
+      const { lastApplied, failure, pendingFor = 0 } = this.#freshness.status();
+      const isApplied = lastApplied !== undefined && failure === undefined && pendingFor < heartbeatInterval;
+      if (isApplied && this.#freshness.sourceSilence() < maxSourceSilence) await this.#mark(signal);
       await sleepUnlessAborted(clock, heartbeatInterval, signal);
     }
-  }
-
-  #isFresh(): boolean {
-    const { status, sourceSilence } = this.#freshness;
-    const { lastApplied, failure, pendingFor } = status();
-    if (sourceSilence() >= maxSourceSilence) return false;
-    return lastApplied !== undefined && failure === undefined && (pendingFor ?? 0) < heartbeatInterval;
   }
 
   async #mark(signal: AbortSignal): Promise<void> {
@@ -85,8 +80,8 @@ export class Heartbeat {
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof HostError)) throw error;
-      const log = this.#isFailing ? logger.debug : logger.warn;
-      log.call(logger, 'cannot keep the age of the rules in the kernel, will retry', { ipFamily, error });
+      const message = 'cannot keep the age of the rules in the kernel, will retry';
+      logger[this.#isFailing ? 'debug' : 'warn'](message, { ipFamily, error });
       this.#isFailing = true;
     }
   }

@@ -53,11 +53,6 @@ export interface Reconciler {
 
 /** Returns a reconciler that has not started. Throws `UsageError` for options of other types. */
 export function createReconciler(options: ReconcilerOptions): Reconciler {
-  checkOptions(options);
-  return new ClusterReconciler(options);
-}
-
-function checkOptions(options: unknown): void {
   check.requireFields('createReconciler: options', options, {
     source: check.withMethods('batches'),
     state: check.withMethods('apply', 'slicesOf'),
@@ -67,35 +62,30 @@ function checkOptions(options: unknown): void {
       for (const [index, family] of value.entries()) checkFamily(`${name}[${index}]`, family);
     },
     startConditions: check.optional(check.requireList),
-    timing: checkTiming,
+    timing: check.withFields({
+      minSyncPeriod: check.optional(check.requireNumber),
+      retry: check.requireRetry,
+      resyncInterval: check.requireNumber,
+    }),
     clock: check.requireClock,
     logger: check.requireLogger,
     metrics: check.requireMetrics,
     events: check.optional(check.withMethods('record')),
     sourceSilence: check.optional(check.requireFunction),
   });
+  return new ClusterReconciler(options);
 }
 
-function checkFamily(name: string, family: unknown): void {
-  check.requireFields(name, family, {
-    backend: check.withFields({
-      ipFamily: requireIpFamily,
-      capabilities: check.objectArgument,
-      observers: check.objectArgument,
-      apply: check.requireFunction,
-    }),
-    tableOptions: check.requireFunction,
-    afterApply: check.withMethods('syncHealth'),
-  });
-}
-
-function checkTiming(name: string, timing: unknown): void {
-  check.requireFields(name, timing, {
-    minSyncPeriod: check.optional(check.requireNumber),
-    retry: check.requireRetry,
-    resyncInterval: check.requireNumber,
-  });
-}
+const checkFamily = check.withFields({
+  backend: check.withFields({
+    ipFamily: requireIpFamily,
+    capabilities: check.objectArgument,
+    observers: check.objectArgument,
+    apply: check.requireFunction,
+  }),
+  tableOptions: check.requireFunction,
+  afterApply: check.withMethods('syncHealth'),
+});
 
 /** Largest accepted difference of a trigger time into the future; larger ones mean that a clock is wrong. */
 const maxClockSkew = seconds(1);
