@@ -86,14 +86,8 @@ export function logEvents(logger: Logger): EventRecorder {
   return {
     record: ({ type, reason, action, regarding, note }) => {
       const { kind, namespace, name } = regarding;
-      const fields = {
-        reason,
-        action,
-        regarding: namespace === '' ? `${kind} ${name}` : `${kind} ${namespace}/${name}`,
-        note,
-      };
-      if (type === 'Warning') logger.warn('event', fields);
-      else logger.info('event', fields);
+      const subject = namespace === '' ? `${kind} ${name}` : `${kind} ${namespace}/${name}`;
+      logger[type === 'Warning' ? 'warn' : 'info']('event', { reason, action, regarding: subject, note });
     },
   };
 }

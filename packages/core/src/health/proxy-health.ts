@@ -1,6 +1,6 @@
 import * as check from '../base/argument.ts';
 import type { IpFamily } from '../model/ip/address.ts';
-import type { Millis } from '../base/time.ts';
+import { type Millis, millis } from '../base/time.ts';
 import { type HttpAnswer, jsonAnswer } from './http-answer.ts';
 
 /** Progress of one family. */
@@ -96,25 +96,20 @@ function answer(
   now: Millis,
   verdict: { readonly nodeEligible?: boolean; readonly healthy: boolean },
 ): HttpAnswer {
+  const times = [...health.families.values()].flatMap(({ lastApplied }) => lastApplied ?? []);
+  const latest = times.length === 0 ? undefined : millis(Math.max(...times));
   return jsonAnswer(isGood ? 200 : 503, {
     // On success "now", on failure the actual time: otherwise an idle proxy would look dead.
-    lastUpdated: timeText(isGood ? now : lastUpdated(health)),
+    lastUpdated: timeText(isGood ? now : latest),
     currentTime: timeText(now),
     ...verdict,
     status: Object.fromEntries(
-      [...health.families].map(([family, one]) => [
+      [...health.families].map(([family, { lastApplied, isHealthy: healthy }]) => [
         family,
-        { lastUpdated: timeText(one.lastApplied), healthy: one.isHealthy },
+        { lastUpdated: timeText(lastApplied), healthy },
       ]),
     ),
   });
-}
-
-/** Returns the latest time of all families; `status` has the time of each. */
-function lastUpdated(health: ProxyHealth): Millis | undefined {
-  return [...health.families.values()]
-    .map((one) => one.lastApplied)
-    .reduce((a, b) => (a === undefined || (b !== undefined && b > a) ? b : a), undefined);
 }
 
 /** Formats a time as RFC 3339; undefined becomes the zero time that Go programs print and expect. */

@@ -229,13 +229,6 @@ async function sleepUntil(ready: Promise<void>, duration: Millis, clock: Clock):
   stop.abort();
 }
 
-/** Returns the name in a delete event of a record. */
-function nameOf<K extends ResourceKind>(resource: K, record: Records[K]): string {
-  return resource === 'Node' || resource === 'ServiceCIDR'
-    ? (record as Records['Node' | 'ServiceCIDR']).name // the kind determines the record
-    : (record as Records['Service' | 'EndpointSlice']).key;
-}
-
 /** Waiting events in first-seen order: a Map keeps the place of a key whose value is replaced. */
 class PendingEvents {
   #events = new Map<string, ClusterEvent>();
@@ -246,7 +239,7 @@ class PendingEvents {
 
   add(event: ClusterEvent): void {
     if (event.kind !== 'replace') {
-      const name = event.kind === 'delete' ? event.name : nameOf(event.resource, event.item);
+      const name = event.kind === 'delete' ? event.name : 'key' in event.item ? event.item.key : event.item.name;
       this.#events.set(`${event.resource} ${name}`, event);
       return;
     }

@@ -20,17 +20,13 @@ export function describeSet(
     reasons.push({ code: 'topologySameNode', text: 'every ready endpoint has node hints and some name this node' });
   }
   if (topology === 'sameZone') {
-    reasons.push({
-      code: 'topologySameZone',
-      text: "every ready endpoint has zone hints and some name this node's zone",
-    });
+    const text = "every ready endpoint has zone hints and some name this node's zone";
+    reasons.push({ code: 'topologySameZone', text });
   }
   if (isFallback) {
     const where = policy === 'Local' ? 'on this node' : 'in the cluster';
-    reasons.push({
-      code: 'terminatingFallback',
-      text: `no endpoint ${where} is ready, so those that still serve while terminating are used (KEP-1669)`,
-    });
+    const text = `no endpoint ${where} is ready, so those that still serve while terminating are used (KEP-1669)`;
+    reasons.push({ code: 'terminatingFallback', text });
   }
   const places = new Set(chosen.map(placeOf));
   for (const endpoint of service.knownEndpoints) {
