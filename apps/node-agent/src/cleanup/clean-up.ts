@@ -11,7 +11,7 @@ import { type BackendHost, registeredBackends } from '../backends.ts';
 import { cleanBackend } from './backend-state.ts';
 import { removePlace } from './iptables-place.ts';
 import { kubeProxyPort, removeKubeProxyIpvs, removeKubeProxyRules } from './kube-proxy.ts';
-import { thenBirthmark } from './left-rules.ts';
+import { birthmarkAlone, thenBirthmark } from './left-rules.ts';
 import { joinRemovals, nothingRemoved, type Removal, removalOf } from './removal.ts';
 import { refuseUnseenRules, type TablesOfKernel } from './tables.ts';
 
@@ -60,14 +60,16 @@ async function removeOwnChains(
   signal: AbortSignal,
 ): Promise<Removal> {
   const removals: Removal[] = [];
-  const wish = (isOurs: boolean): RemovalWish => (isOurs && port === undefined ? allOfKubeProxy : nothingUnwanted);
+  const isHandOver = port !== undefined;
+  const wish = (isOurs: boolean): RemovalWish =>
+    isHandOver ? birthmarkAlone : isOurs ? allOfKubeProxy : nothingUnwanted;
   for (const place of iptablesPlaces(ipFamilies)) {
     const { isOurs, ...chains } = await removePlace(backendHost, place, wish, signal);
     const removal = await orElseNothing(chains, { tables: backendHost.tables, files }, place, signal);
-    removals.push(isOurs ? await thenBirthmark(removal, backendHost, place, signal) : removal);
+    removals.push(isOurs && !isHandOver ? await thenBirthmark(removal, backendHost, place, signal) : removal);
   }
   const all = joinRemovals(removals);
-  if (port === undefined || all.removed.length === 0) return all;
+  if (!isHandOver || all.removed.length === 0) return all;
   const why = `something listens on port ${port}, as kube-proxy does, which uses them now`;
   return { ...all, kept: [...all.kept, `chains of iptables with kube-proxy's names: ${why}`] };
 }

@@ -83,9 +83,11 @@ export async function thenBirthmark(
   signal: AbortSignal,
 ): Promise<Removal> {
   if (before.failures.length > 0) return before;
-  const wish = { isUnwanted: (chain: string) => chain === birthmarkChain };
-  return joinRemovals([before, await removePlace(access, place, () => wish, signal)]);
+  return joinRemovals([before, await removePlace(access, place, () => birthmarkAlone, signal)]);
 }
+
+/** Removes only the birthmark. */
+export const birthmarkAlone: RemovalWish = { isUnwanted: (chain) => chain === birthmarkChain };
 
 /**
  * Returns the iptables variant with rules of this agent; undefined if there are none. Writes nothing. Rejects with `HostError` if it
