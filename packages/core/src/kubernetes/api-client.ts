@@ -1,6 +1,8 @@
 import type * as http from 'node:http';
+import { pipeline, type Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
 import { type Clock, type Millis, seconds } from '../base/time.ts';
-import { type ApiFailure, brokenOff, cutOff, failureFrom, fellSilent, isReset } from './api-failure.ts';
+import { ApiFailure, brokenOff, cutOff, failureFrom, fellSilent, isReset } from './api-failure.ts';
 import { newApiAgent, sendRequest, targetOf, measureRequest, type RequestMeasure } from './api-request.ts';
 import { type ApiServerConnection, requireClientOptions, requireConnection } from './api-server-connection.ts';
 import { defaultTimings } from './resources.ts';
@@ -10,6 +12,8 @@ import type { Metrics } from '../metrics/metrics.ts';
 export interface ApiRequest {
   readonly path: string;
   readonly query: URLSearchParams;
+  /** Whether the server may compress the body: `Accept-Encoding: gzip`. Default: it may not. */
+  readonly takesGzip?: boolean;
 }
 
 /** The body of a 200 answer, as it arrives. */
@@ -54,14 +58,14 @@ export interface ApiClientOptions {
 
 /** Time limit for an answer and for the next byte of a list. */
 const answerLimit = seconds(60);
+/** Half of an object is `managedFields`. A server that cannot omit it takes the second type (KEP-5958, alpha in 1.37). */
+const accept = { accept: 'application/json;drop=metadata.managedFields,application/json' };
 /** Longest text that is read of a refusal, in bytes. */
 const maxRefusalBytes = 16_384;
 
 /**
  * A client over node:http or node:https. TCP keep-alive finds a dead peer in about 40 s, even while a
- * watch is silent. It sends no Accept-Encoding: a page is parsed faster than unzipped. Without that header an API
- * server never compresses, not even a watch that lists first (1.37 and later: WatchListCompression). Throws `UsageError` for
- * arguments of other types.
+ * watch is silent. Throws `UsageError` for arguments of other types.
  */
 export function newApiClient(connection: ApiServerConnection, options: ApiClientOptions): ApiClient {
   requireConnection('newApiClient: connection', connection);
@@ -83,7 +87,8 @@ export function newApiClient(connection: ApiServerConnection, options: ApiClient
       return Promise.resolve();
     };
     try {
-      const call = { ...options, connection, agent, target, name, timer, measure, connectLimit };
+      const headers = request.takesGzip === true ? { ...accept, 'accept-encoding': 'gzip' } : accept;
+      const call = { ...options, connection, agent, target, name, headers, timer, measure, connectLimit };
       const answered = (response = await fetchOnce(call, signal));
       if (answered.statusCode !== 200) throw await refusal(name, answered, connection);
       return {
@@ -115,6 +120,7 @@ interface Call extends ApiClientOptions {
   readonly agent: http.Agent;
   readonly target: string;
   readonly name: string;
+  readonly headers: Readonly<Record<string, string>>;
   readonly timer: InactivityTimer;
   readonly measure: RequestMeasure;
   readonly connectLimit: Millis;
@@ -122,13 +128,13 @@ interface Call extends ApiClientOptions {
 
 /** Sends a request and measures each attempt. Rejects with `ApiFailure`. */
 async function fetchOnce(call: Call, signal: AbortSignal): Promise<http.IncomingMessage> {
-  const { connection, target, userAgent, agent, timer, measure, name } = call;
+  const { connection, target, userAgent, agent, headers, timer, measure, name } = call;
   let missing: (() => string) | undefined;
   const onAttempt = (attempt: http.ClientRequest): void => {
     if (missing !== undefined) measure.answered(undefined); // the attempt before
     missing = limitConnecting(attempt, call);
   };
-  const request = { method: 'GET', target, userAgent, agent, onAttempt };
+  const request = { method: 'GET', target, userAgent, agent, headers, onAttempt };
   try {
     const response = await sendRequest(connection, request, AbortSignal.any([signal, timer.signal]));
     measure.answered(response.statusCode);
@@ -181,19 +187,26 @@ async function* readBody(
   timer: InactivityTimer,
   signal: AbortSignal,
 ): AsyncGenerator<Buffer> {
-  const encoding = response.headers['content-encoding'] ?? 'identity';
-  if (encoding !== 'identity') throw brokenOff(name, `the body has the encoding ${encoding} without a request for it`);
   try {
-    for await (const chunk of response) {
+    for await (const chunk of decoded(response, name)) {
       timer.touch();
       yield chunk as Buffer; // no encoding is set
     }
   } catch (error) {
     if (signal.aborted) throw signal.reason;
     if (timer.signal.reason === inactive) throw fellSilent(name);
-    throw isReset(error) ? cutOff(name) : brokenOff(name, 'the answer broke off', error);
+    if (error instanceof ApiFailure) throw error;
+    throw isReset(response.errored ?? error) ? cutOff(name) : brokenOff(name, 'the answer broke off', error);
   }
   if (!response.complete) throw cutOff(name);
+}
+
+/** The body without its encoding. A watch has a gzip member for each time the server sent something (1.37). */
+function decoded(response: http.IncomingMessage, name: string): Readable {
+  const encoding = response.headers['content-encoding'] ?? 'identity';
+  if (encoding === 'identity') return response;
+  if (encoding !== 'gzip') throw brokenOff(name, `the body has the unknown encoding ${encoding}`);
+  return pipeline(response, createGunzip({ chunkSize: 65_536 }), () => undefined); // the reader gets the error
 }
 
 /** One line of a watch. */

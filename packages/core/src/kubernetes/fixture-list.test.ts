@@ -25,7 +25,7 @@ const listBody = (record: Recorded): RecordedList => record.response.body as Rec
 const keys = (record: Recorded): readonly string[] =>
   listBody(record).items.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
 
-/** Makes the reflector list in pages. */
+/** Makes the reflector list instead. */
 async function refuseWatchList(): Promise<void> {
   h.start();
   replay(await h.next(), recorded('watch-semantics.json', 'sendInitialEvents without resourceVersionMatch'));
@@ -49,29 +49,11 @@ test('fixture fact 1: an empty list has a version to watch from', async () => {
   expect(h.told).toEqual(['replace']);
 });
 
-test('fixture fact 2: pages are joined and the watch starts at the version of page 1, which later changes are after', async () => {
-  const pages = ['page 1: limit=4', 'page 2: continue', 'last page'].map((name) =>
-    recorded('reflector-list.json', name),
-  );
+test('fixture facts 3 and 4: a list names a version and no limit, so the cache answers, whole', async () => {
   await refuseWatchList();
-  for (const page of pages) {
-    const request = await h.next();
-    expect(request.query.has('resourceVersion')).toBe(false);
-    expect(request.query.get('continue')).toBe(new URL(page.request.target, 'http://x').searchParams.get('continue'));
-    expect(h.events).toEqual([]);
-    replay(request, page);
-  }
-  const [first] = pages;
-  expect((await h.next()).query.get('resourceVersion')).toBe(first && listBody(first).metadata.resourceVersion);
-  expect(h.told).toEqual([['replace', ...pages.flatMap(keys)].join(' ')]);
-});
-
-test('fixture facts 3 and 4: a list that pages never names a version, so its limit counts and its token is accepted', async () => {
-  await refuseWatchList();
-  const first = await h.next();
-  expect([...first.query.keys()].sort()).toEqual(['fieldSelector', 'labelSelector', 'limit']);
-  first.answer(200, { metadata: { resourceVersion: '9', continue: 'c' }, items: [] });
-  expect([...(await h.next()).query.keys()].sort()).toEqual(['continue', 'fieldSelector', 'labelSelector', 'limit']);
+  const { query } = await h.next();
+  expect([...query.keys()]).toEqual(['fieldSelector', 'labelSelector', 'resourceVersion', 'resourceVersionMatch']);
+  expect([query.get('resourceVersion'), query.get('resourceVersionMatch')]).toEqual(['0', 'NotOlderThan']);
 });
 
 test('fixture fact 5: 504 for a version in the future is waited out as Retry-After says', async () => {
@@ -94,17 +76,6 @@ test('fixture fact 5: a watch from a version in the future stays silent; it is g
     await replay(watch, silent).closed;
   }
   expect((await h.next()).query.get('sendInitialEvents')).toBe('true');
-});
-
-test('fixture fact 6: an expired continue token starts the list over; the inconsistent token is not used', async () => {
-  await refuseWatchList();
-  replay(await h.next(), recorded('reflector-list.json', 'page 1: limit=4'));
-  replay(await h.next(), recorded('errors-and-gone.json', 'continue token of revision 2'));
-  const again = await h.next();
-  expect(again.query.has('continue')).toBe(false);
-  replay(again, recorded('reflector-list.json', 'last page'));
-  await h.until(() => h.events.length > 0);
-  expect(h.told).toEqual([['replace', ...keys(recorded('reflector-list.json', 'last page'))].join(' ')]);
 });
 
 describe('fixture facts 21 and 22: what kube-proxy asks', () => {
@@ -153,7 +124,7 @@ describe('fixture facts 21 and 22: what kube-proxy asks', () => {
   );
 
   test.each(classic.filter((target) => target.includes('limit=')).map((target) => [essence(target)] as const))(
-    'list: we ask the same but for resourceVersion=0, with which servers ignore the limit: %s',
+    'list: we ask the same but for the limit, which servers ignore beside resourceVersion=0: %s',
     async (expected) => {
       const query = Object.values(resourceQueries({ kind: 'one', name: nodeName('node1') })).find((one) =>
         expected.startsWith(`${one.path}?`),
@@ -161,7 +132,8 @@ describe('fixture facts 21 and 22: what kube-proxy asks', () => {
       await using own = await ReflectorHarness.create(query?.kind);
       own.start();
       (await own.next()).answer(422, {});
-      expect(`${essence((await own.next()).target)}&resourceVersion=0`).toBe(expected);
+      const asked = `${expected.replace('limit=500&', '')}&resourceVersionMatch=NotOlderThan`;
+      expect(essence((await own.next()).target)).toBe(asked);
     },
   );
 

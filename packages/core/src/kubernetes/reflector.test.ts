@@ -88,60 +88,29 @@ describe('in order', () => {
   });
 });
 
-describe('paged list', () => {
-  const page = (names: readonly string[], next?: string): object => ({
+describe('list', () => {
+  const list = (...names: readonly string[]): object => ({
     kind: 'ServiceList',
-    metadata: { resourceVersion: '20', ...(next === undefined ? {} : { continue: next }) },
+    metadata: { resourceVersion: '20' },
     items: names.map((name) => serviceObject(name, '1')),
   });
 
   test.each([400, 422])('is used after a %i on WatchList, and remembered', async (status) => {
     h.start({ shortWatch: millis(0) });
-    (await h.next()).answer(status, {
-      kind: 'Status',
-      code: status,
-      message: 'sendInitialEvents is forbidden',
-    });
+    (await h.next()).answer(status, { kind: 'Status', code: status, message: 'sendInitialEvents is forbidden' });
     const first = await h.next();
-    expect(first.query.get('limit')).toBe('500');
     expect(first.query.has('watch')).toBe(false);
-    expect(first.query.has('resourceVersion')).toBe(false);
-    first.answer(200, page(['a', 'b'], 'next-page'));
-    const second = await h.next();
-    expect(second.query.get('continue')).toBe('next-page');
-    expect(h.events).toEqual([]);
-    second.answer(200, page(['c']));
+    expect(first.query.get('resourceVersion')).toBe('0');
+    first.answer(200, list('a', 'b', 'c'));
     const watch = await h.next();
     expect(watch.query.get('resourceVersion')).toBe('20');
     expect(h.told).toEqual(['replace shop/a shop/b shop/c']);
     watch.stream().send(gone).end();
     const again = await h.next();
-    expect(again.query.get('limit')).toBe('500');
-    expect(h.log.transitions).toEqual([]);
-  });
-
-  test('starts the watch at the version of its first page', async () => {
-    h.start();
-    (await h.next()).answer(422, {});
-    (await h.next()).answer(200, page(['a'], 'more'));
-    (await h.next()).answer(200, { metadata: { resourceVersion: '21' }, items: [] });
-    expect((await h.next()).query.get('resourceVersion')).toBe('20');
-  });
-
-  test('starts over when its pages expire, then takes everything at once', async () => {
-    h.start();
-    const expired = { kind: 'Status', code: 410, reason: 'Expired', metadata: { continue: 'inconsistent' } };
-    (await h.next()).answer(422, {});
-    for (let round = 0; round < 2; round++) {
-      (await h.next()).answer(200, page(['old'], 'more'));
-      (await h.next()).answer(410, expired);
-    }
-    const whole = await h.next();
-    expect(whole.query.get('resourceVersion')).toBe('0');
-    expect(whole.query.has('limit')).toBe(false);
-    whole.answer(200, page(['a']));
-    await h.until(() => h.events.length > 0);
-    expect(h.told).toEqual(['replace shop/a']);
+    expect(again.query.has('watch')).toBe(false);
+    expect(again.query.get('resourceVersion')).toBe('20'); // no other server may answer with an older state
+    again.answer(504, { kind: 'Status', code: 504, message: 'Too large resource version' });
+    expect((await h.next()).query.get('resourceVersion')).toBe('0'); // etcd was restored
   });
 
   test('explicit null items are an empty list', async () => {
@@ -155,18 +124,18 @@ describe('paged list', () => {
   test('a server that ignores sendInitialEvents is listed', async () => {
     h.start({ initialInactivity: millis(30) });
     (await h.next()).stream().send(added('a', '1'));
-    const list = await h.next();
-    expect(list.query.get('limit')).toBe('500');
-    list.answer(200, page(['a']));
+    const asked = await h.next();
+    expect(asked.query.has('watch')).toBe(false);
+    asked.answer(200, list('a'));
     await h.until(() => h.events.length > 0);
     expect(h.told).toEqual(['replace shop/a']);
   });
 
-  test('a truncated page is no list', async () => {
+  test('a truncated list is none', async () => {
     h.start();
     (await h.next()).answer(422, {});
     (await h.next()).answer(200, '{"metadata":{"resourceVersion":"7"},"items":[{');
-    (await h.next()).answer(200, page(['a']));
+    (await h.next()).answer(200, list('a'));
     await h.until(() => h.events.length > 0);
     expect(h.told).toEqual(['replace shop/a']);
   });
@@ -182,7 +151,8 @@ describe('410', () => {
     refuse(await h.next());
     const relist = await h.next();
     expect(relist.query.get('sendInitialEvents')).toBe('true');
-    expect(relist.query.has('resourceVersion')).toBe(false);
+    expect(relist.query.get('resourceVersion')).toBe('10');
+    expect(h.clock.waits).toEqual([500]); // of up to a second, since all nodes may have to list
     expect(h.told).toEqual(['replace shop/a']);
     serveWatchList(relist, '90', [serviceObject('b', '80')]);
     await h.until(() => h.events.length === 2);
@@ -190,7 +160,7 @@ describe('410', () => {
     expect(h.log.transitions).toEqual([]);
   });
 
-  test('after an outage is listed anew at once, however long the waits had grown', async () => {
+  test('after an outage is listed anew within a second, however long the waits had grown', async () => {
     h.start({ backOff: { first: millis(100), max: seconds(30) }, shortWatch: seconds(60) });
     (await h.sync('10', 'a')).end();
     for (let round = 0; round < 4; round++) (await h.next()).answer(500, 'no');
@@ -198,10 +168,10 @@ describe('410', () => {
     const grown = [...h.clock.waits];
     resumed.answer(410, gone.object);
     (await h.sync('90', 'b')).end();
-    expect(h.clock.waits).toEqual(grown);
+    expect(h.clock.waits).toEqual([...grown, 500]);
     (await h.next()).answer(410, gone.object);
     await h.next();
-    expect(h.clock.waits.length).toBe(grown.length + 1); // a second one in a row is not free
+    expect(h.clock.waits[grown.length + 1]).toBeGreaterThan(1000); // a second one in a row waits longer
   });
 
   test('again and again, right after each list, is backed off', async () => {

@@ -12,7 +12,7 @@ import {
 } from './api-client.ts';
 import { ApiFailure, brokenOff, isCut, isExpired, isSilent } from './api-failure.ts';
 import { newBackOff, type BackOff } from '../base/back-off.ts';
-import { listPages } from './list-pages.ts';
+import { streamList } from './stream-list.ts';
 import { OutageLog, OutageWaits } from './outages.ts';
 import type { ReflectorTimings, ResourceQuery } from './resources.ts';
 import type { SourceMetrics } from './source-metrics.ts';
@@ -44,6 +44,8 @@ interface Pause {
 
 /** Silent watches in a row until a new list. Such a watch may wait for a version that never comes (a restored etcd). */
 const maxSilentWatches = 2;
+/** Longest wait before the list after a 410, in milliseconds. */
+const relistSpread = 1000;
 /** Refusals of one version, other than 410, until a new list. */
 const maxRefusedResumes = 5;
 
@@ -60,6 +62,8 @@ export class Reflector<K extends ResourceKind> {
   readonly #waits: OutageWaits;
   /** Undefined until the first complete list, and again after a 410. */
   #resourceVersion: string | undefined;
+  /** The same, but known after a 410 too: no list may be older. Undefined after the server has refused it. */
+  #lastVersion: string | undefined;
   #hasWatchList = true;
   #silentWatches = 0;
   #refusedResumes = 0;
@@ -133,6 +137,7 @@ export class Reflector<K extends ResourceKind> {
     if ((isCut(failure) || isSilent(failure)) && isFruitful) return this.#backOff.next();
     if (this.#resourceVersion === undefined) {
       const { status } = failure;
+      if (status !== undefined) this.#lastVersion = undefined; // perhaps etcd was restored, and it lies in the future
       // Authorization comes before routing: a role older than the resource gives 403 where it is not served.
       if (this.#options.query.isOptional && (status === 404 || status === 403)) return this.#markAbsent(failure);
       if (!this.#hasWatchList || (status !== 400 && status !== 422)) return this.#fail(failure);
@@ -144,11 +149,12 @@ export class Reflector<K extends ResourceKind> {
       // The server answers: a back-off that grew during an outage must not delay the list.
       const isFirst = isResume && !this.#hasExpired;
       this.#hasExpired = true;
-      return isFruitful || isFirst ? millis(0) : this.#backOff.next();
+      // All nodes may have to list at the same moment.
+      return isFruitful || isFirst ? millis(this.#options.random() * relistSpread) : this.#backOff.next();
     }
     if (isRefusedVersion(failure) && ++this.#refusedResumes >= maxRefusedResumes) {
       this.#refusedResumes = 0;
-      this.#resourceVersion = undefined;
+      this.#forget();
     }
     return this.#fail(failure);
   }
@@ -174,7 +180,8 @@ export class Reflector<K extends ResourceKind> {
   /** Lists and watches with one request (KEP-3157): objects first, then a bookmark that ends them, then changes. */
   async #watchList(signal: AbortSignal): Promise<void> {
     const initial = new Map<string, Records[K]>();
-    const query = this.#watchQuery({ sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan' });
+    const version = this.#lastVersion === undefined ? {} : { resourceVersion: this.#lastVersion };
+    const query = this.#watchQuery({ ...version, sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan' });
     const read = async (body: ApiBody): Promise<void> => {
       body.setInactivity(this.#options.timings.initialInactivity);
       await this.#eachEvent(body, (event) => {
@@ -188,28 +195,25 @@ export class Reflector<K extends ResourceKind> {
       });
     };
     try {
-      await this.#options.client.get({ path: this.#options.query.path, query }, read, signal);
+      await this.#options.client.get({ path: this.#options.query.path, query, takesGzip: true }, read, signal);
     } catch (error) {
-      // A server that predates the parameter ignores it: it sends the objects, but no bookmark. Lists by pages this once.
+      // A server that predates the parameter ignores it: it sends the objects, but no bookmark. Lists this once.
       if (!isSilent(error) || this.#resourceVersion !== undefined) throw error;
       await this.#list(signal);
     }
   }
 
-  /** Lists everything by pages. */
+  /** Lists everything by one request. */
   async #list(signal: AbortSignal): Promise<void> {
-    const { client, query } = this.#options;
+    const { path, selectors } = this.#options.query;
     const listed = new Map<string, Records[K]>();
-    const resourceVersion = await listPages(
-      client,
-      {
-        path: query.path,
-        selectors: query.selectors,
-        onStart: () => listed.clear(),
-        onItem: (item) => this.#collect(listed, item, false),
-      },
-      signal,
-    );
+    const list = {
+      path,
+      selectors,
+      notOlderThan: this.#lastVersion,
+      onItem: (item: RawObject) => this.#collect(listed, item, false),
+    };
+    const resourceVersion = await streamList(this.#options.client, list, signal);
     this.#synced(resourceVersion, [...listed.values()]);
   }
 
@@ -233,7 +237,7 @@ export class Reflector<K extends ResourceKind> {
       this.#silentWatches = isSilent(error) && lines === 0 ? this.#silentWatches + 1 : 0;
       if (this.#silentWatches >= maxSilentWatches) {
         this.#silentWatches = 0;
-        this.#resourceVersion = undefined;
+        this.#forget();
       }
       throw error;
     }
@@ -303,8 +307,13 @@ export class Reflector<K extends ResourceKind> {
     this.#waits.end();
   }
 
+  #forget(): void {
+    this.#resourceVersion = this.#lastVersion = undefined;
+  }
+
   #advance(resourceVersion: string | undefined): void {
-    if (resourceVersion !== undefined && resourceVersion !== '') this.#resourceVersion = resourceVersion;
+    if (resourceVersion !== undefined && resourceVersion !== '')
+      this.#resourceVersion = this.#lastVersion = resourceVersion;
   }
 
   #replace(items: readonly Records[K][]): void {

@@ -45,8 +45,8 @@ export class Exchange {
   }
 
   /** Begins a chunked answer; headers go out at once. */
-  stream(): this {
-    this.#response.writeHead(200, { 'content-type': 'application/json' });
+  stream(headers: Readonly<Record<string, string>> = {}): this {
+    this.#response.writeHead(200, { 'content-type': 'application/json', ...headers });
     this.#response.flushHeaders();
     return this;
   }
