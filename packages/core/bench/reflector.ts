@@ -9,11 +9,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
 import { type Exchange, initialEventsEnd, ScriptedApiServer } from '../src/testing/scripted-api-server.ts';
 
 const services = 10_000;
 const endpoints = 10;
 const runs = 5;
+const chunkSize = 65_536;
 
 /** Fields of an object that a proxy does not read: about 500 bytes, the size of `managedFields`. */
 const managedFields = [
@@ -79,52 +81,60 @@ function endpoint(number: number): object {
   };
 }
 
+/** How the server answers. One that refuses WatchList is asked for a list. */
+interface Mode {
+  readonly name: string;
+  readonly hasWatchList: boolean;
+  readonly hasGzip: boolean;
+}
+
+const modes: readonly Mode[] = ['WatchList', 'list'].flatMap((name) =>
+  [false, true].map((hasGzip) => ({
+    name: hasGzip ? `${name}, gzip` : name,
+    hasWatchList: name === 'WatchList',
+    hasGzip,
+  })),
+);
+
+/** The body of all objects, compressed as by the API server: at level 1. */
+function bodyOf(make: (index: number) => object, { hasWatchList, hasGzip }: Mode): Buffer {
+  const objects = Array.from({ length: services }, (_, index) => make(index));
+  const items = objects.map((object) => ({ ...object, kind: undefined, apiVersion: undefined })); // as by the API server
+  const list = { kind: 'List', metadata: { resourceVersion: '100000' }, items };
+  const events = [...objects.map((object) => ({ type: 'ADDED', object })), initialEventsEnd('100000')];
+  const text = hasWatchList ? events.map((event) => `${JSON.stringify(event)}\n`).join('') : JSON.stringify(list);
+  return hasGzip ? gzipSync(text, { level: 1 }) : Buffer.from(text);
+}
+
 /** Writes no faster than the client reads. */
-async function write(exchange: Exchange, text: string): Promise<void> {
-  if (!exchange.write(text).needsDrain) return;
-  await exchange.drained;
+async function send(exchange: Exchange, body: Buffer, { hasWatchList, hasGzip }: Mode): Promise<void> {
+  exchange.stream(hasGzip ? { 'content-encoding': 'gzip' } : {});
+  for (let at = 0; at < body.length; at += chunkSize) {
+    if (exchange.write(body.subarray(at, at + chunkSize)).needsDrain) await exchange.drained;
+  }
+  if (!hasWatchList) exchange.end();
 }
 
-async function watchList(exchange: Exchange, objects: Iterable<object>): Promise<void> {
-  exchange.stream();
-  for (const object of objects) await write(exchange, `${JSON.stringify({ type: 'ADDED', object })}\n`);
-  exchange.send(initialEventsEnd('100000'));
-}
-
-function page(exchange: Exchange, make: (index: number) => object): void {
-  const from = Number(exchange.query.get('continue') ?? 0);
-  const to = Math.min(from + Number(exchange.query.get('limit')), services);
-  const items = Array.from({ length: to - from }, (_, at) => make(from + at));
-  const next = to < services ? { continue: `${to}` } : {};
-  exchange.answer(200, { kind: 'List', metadata: { resourceVersion: '100000', ...next }, items });
-}
-
-function* all(make: (index: number) => object): Iterable<object> {
-  for (let index = 0; index < services; index++) yield make(index);
-}
-
-/** How the server answers: WatchList, or refusing it. */
-type Mode = 'WatchList' | 'pages of 500';
-
-async function serve(mode: Mode): Promise<ScriptedApiServer> {
+/** Resolves with the server, and how many bytes it sends to one client. */
+async function serve(mode: Mode): Promise<{ readonly server: ScriptedApiServer; readonly bytes: number }> {
   const server = await ScriptedApiServer.listen();
-  const resources: Readonly<Record<string, ((index: number) => object) | undefined>> = {
-    '/api/v1/services': service,
-    '/apis/discovery.k8s.io/v1/endpointslices': slice,
+  const resources: Readonly<Record<string, Buffer | undefined>> = {
+    '/api/v1/services': bodyOf(service, mode),
+    '/apis/discovery.k8s.io/v1/endpointslices': bodyOf(slice, mode),
     '/api/v1/nodes': undefined,
     '/apis/networking.k8s.io/v1/servicecidrs': undefined,
   };
-  for (const [path, make] of Object.entries(resources)) {
+  for (const [path, body] of Object.entries(resources)) {
     server.serve(path, (exchange) => {
       const { query } = exchange;
-      if (make === undefined) exchange.stream().send(initialEventsEnd('1'));
-      else if (!query.has('watch')) page(exchange, make);
+      if (body === undefined) exchange.stream().send(initialEventsEnd('1'));
+      else if (!query.has('watch')) void send(exchange, body, mode);
       else if (!query.has('sendInitialEvents')) exchange.stream();
-      else if (mode === 'WatchList') void watchList(exchange, all(make));
+      else if (mode.hasWatchList) void send(exchange, body, mode);
       else exchange.answer(422, { kind: 'Status', message: 'sendInitialEvents is forbidden' });
     });
   }
-  return server;
+  return { server, bytes: Object.values(resources).reduce((sum, body) => sum + (body?.length ?? 0), 0) };
 }
 
 interface Figures {
@@ -159,13 +169,14 @@ async function run(client: string, url: URL, flags: readonly string[]): Promise<
 const median = (numbers: readonly number[]): number => numbers.toSorted((a, b) => a - b)[numbers.length >> 1] ?? 0;
 
 async function row(client: string, mode: Mode, flags: readonly string[]): Promise<string> {
-  await using server = await serve(mode);
+  const { server, bytes } = await serve(mode);
+  await using _ = server;
   const all: Figures[] = [];
   for (let round = 0; round < runs; round++) all.push(await run(client, server.url, flags));
   const column = (pick: (figures: Figures) => number, width: number): string =>
     median(all.map(pick)).toFixed(0).padStart(width);
-  const name = `own, ${mode}${flags.length > 0 ? ', semi-space 1' : ''}`;
-  return `${name.padEnd(32)}${column((f) => f.wall, 9)}${column((f) => f.cpu, 9)}${column((f) => f.peak, 13)}${column((f) => f.heap, 16)}\n`;
+  const name = `own, ${mode.name}${flags.length > 0 ? ', semi-space 1' : ''}`;
+  return `${name.padEnd(32)}${column((f) => f.wall, 9)}${column((f) => f.cpu, 9)}${column((f) => f.peak, 13)}${column((f) => f.heap, 16)}${(bytes / 1e6).toFixed(1).padStart(10)}\n`;
 }
 
 const folder = await mkdtemp(join(tmpdir(), 'swy-bench-'));
@@ -173,8 +184,8 @@ const size = `${services} Services, ${services} EndpointSlices x ${endpoints} en
 try {
   const client = await bundle(folder);
   process.stdout.write(`${size}; median of ${runs} processes\n`);
-  process.stdout.write(`${'client'.padEnd(32)}  wall ms   CPU ms  peak RSS MB  heap after GC\n`);
-  for (const mode of ['WatchList', 'pages of 500'] as const) {
+  process.stdout.write(`${'client'.padEnd(32)}  wall ms   CPU ms  peak RSS MB  heap after GC  MB sent\n`);
+  for (const mode of modes) {
     for (const flags of [[], ['--max-semi-space-size=1']]) process.stdout.write(await row(client, mode, flags));
   }
 } finally {

@@ -31,30 +31,48 @@ const itemsKey = Buffer.from('"items":[');
 /** Between two items as Go writes them: ObjectMeta is the first field of each. May also be within an item. */
 const betweenItems = Buffer.from('},{"metadata":{');
 
+/** etcd limits objects to about 1.5 MiB. A longer piece without a cut is not written as by Go. */
+const longestItem = 4 * 1024 * 1024;
+
 /** Parses item by item, so that a list of 100 MB needs the memory of one chunk. Another JSON format is parsed at its end. */
 async function readList(body: ApiBody, onItem: (item: RawObject) => void): Promise<string> {
   let head: Buffer | undefined;
-  let rest: Buffer = Buffer.alloc(0);
+  let parts: Buffer[] = [];
+  let length = 0;
   for await (const chunk of body.chunks()) {
-    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+    parts.push(chunk);
+    length += chunk.length;
+    if (length > longestItem) continue;
+    let rest: Buffer = Buffer.concat(parts);
     if (head === undefined) {
       const start = rest.indexOf(itemsKey) + itemsKey.length;
       if (start < itemsKey.length) continue;
-      head = Buffer.from(rest.subarray(0, start));
+      head = rest.subarray(0, start);
       rest = rest.subarray(start);
     }
-    for (let at = rest.indexOf(betweenItems); at >= 0;) {
-      const item = tryParse(rest.subarray(0, at + 1));
-      if (item !== undefined) {
-        onItem(item);
-        rest = rest.subarray(at + 2);
-      }
-      at = rest.indexOf(betweenItems, item === undefined ? at + 1 : 0);
-    }
+    rest = takeItems(rest, onItem);
+    parts = [rest];
+    length = rest.length;
   }
-  const { items, version } = parseList(Buffer.concat([head ?? Buffer.alloc(0), rest]), body.request);
+  const { items, version } = parseList(Buffer.concat([head ?? Buffer.alloc(0), ...parts]), body.request);
   items.forEach(onItem);
   return version;
+}
+
+/** Returns what follows the last complete item. */
+function takeItems(bytes: Buffer, onItem: (item: RawObject) => void): Buffer {
+  let rest = bytes;
+  for (let at = rest.indexOf(betweenItems); at >= 0;) {
+    const item = tryParse(rest.subarray(0, at + 1));
+    if (item === undefined) {
+      at = rest.indexOf(betweenItems, at + 1);
+      continue;
+    }
+    onItem(item);
+    rest = rest.subarray(at + 2);
+    at = rest.indexOf(betweenItems);
+  }
+  return rest;
 }
 
 function tryParse(json: Buffer): RawObject | undefined {

@@ -121,8 +121,8 @@ const apiServer: readonly ParityRow[] = [
   {
     what: 'compression of the first objects of a watch (API server from 1.37)',
     since: '1.37',
-    standing: 'different',
-    note: 'uncompressed: the agent sends no `Accept-Encoding`; kube-proxy takes gzip',
+    standing: 'same',
+    note: 'gzip',
   },
   {
     what: 'memory for `metadata.managedFields`',
