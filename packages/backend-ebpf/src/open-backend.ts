@@ -37,7 +37,7 @@ export async function openEbpfBackend(
   const hostNetns = (): bigint => (cookie ??= netnsCookie(netns));
   const openRules = () => nftablesBackend.open({ ...host, tableNames: ruleTableNames }, ipFamily, signal);
   const surroundings = { ipFamily, clock, logger, maps };
-  const users = { ipFamily, maps: maps.get, clock, logger, ...(netns === undefined ? {} : { netns }) };
+  const users = { ipFamily, maps: maps.get, clock, logger, netns };
   return new EbpfBackend({
     ...surroundings,
     rules: replaced.rules ?? (await openRules()),
@@ -78,6 +78,6 @@ function wireOf(host: EbpfHost, { ipFamily, clock, maps }: Surroundings): WirePa
     interfaces,
     pinFolder: new PinFolders({ bpffs, ipFamily, version: layoutVersion }).links,
     isUsed: async (signal) => (isUsed ??= await choose(signal)),
-    ...(netns === undefined ? {} : { netns }),
+    netns,
   });
 }

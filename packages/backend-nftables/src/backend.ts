@@ -31,7 +31,7 @@ import type { NftTransport } from './kernel/transport.ts';
 export interface NftablesHost {
   readonly logger: Logger;
   /** Path of the network namespace to be programmed; default: the process's own. */
-  readonly netns?: string;
+  readonly netns?: string | undefined;
   /** For durations in the log; default: the machine's. */
   readonly clock?: Clock;
   /** Names of the nft table. Library users need names of their own; default: those of the nftables mode. */

@@ -15,7 +15,7 @@ export interface NetlinkOptions {
   /** Multicast groups to join, by number (not by bit). */
   readonly groups?: readonly number[];
   /** Path of the socket's network namespace, such as `/run/netns/x`; default: the process's own. */
-  readonly netns?: string;
+  readonly netns?: string | undefined;
   /** Bytes; limits of the machine are passed where the process may. Default: the kernel's. */
   readonly sendBuffer?: number;
   /** Bytes, as `sendBuffer`. */

@@ -7,8 +7,10 @@ export {
   type PacketCounters,
 } from './nfacct/packet-counters.ts';
 export { OwnChanges, openOwnSocket, ownChanges } from './nftables/own-changes.ts';
-export { deleteTable, listChains, listTables, type TableFamily, type TablePlace } from './nftables/tables.ts';
-export { DriftReport } from './nftables/drift-report.ts';
+export { deleteTable, firstErrno, listChains, listTables, type TablePlace } from './nftables/tables.ts';
+export * from './nftables/constants.ts';
+export { ForeignTransactions } from './nftables/foreign-transactions.ts';
+export * from './nftables/rules-reader.ts';
 export { DriftTally } from './nftables/drift-tally.ts';
 export * from './nftables/notices.ts';
 export { type TableWatchOptions, watchTables } from './nftables/watch-tables.ts';

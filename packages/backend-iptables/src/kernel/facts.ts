@@ -44,7 +44,7 @@ export async function openIptables(host: FactsHost, ipFamily: IpFamily, signal: 
     host.variant === 'auto' ? await detectVariant(runner, ['IPv4', 'IPv6'], signal) : { variant: host.variant };
   const programs = await findPrograms({ runner, ipFamily, variant }, signal);
   const client = createIptablesClient({ runner, ...programs });
-  const { netns, packetCounters = createPacketCounters(netns === undefined ? {} : { netns }) } = host;
+  const { netns, packetCounters = createPacketCounters({ netns }) } = host;
   const obstacle = await nfacctObstacle({ ...host, packetCounters }, programs, signal);
   const facts: IptablesFacts = {
     variant,

@@ -18,7 +18,7 @@ export interface IptablesHost {
   /** How often legacy rules are read to notice foreign changes, and stale chains of large clusters removed. */
   readonly syncPeriod: Millis;
   /** Path of the network namespace whose nftables events are watched; default: the process's own. `runner` must run in the same. */
-  readonly netns?: string;
+  readonly netns?: string | undefined;
   /** Counters of netfilter accounting; default: the kernel's, by netlink, in `netns`. Fakes have their own. */
   readonly packetCounters?: PacketCounters;
   /** Default: the machine's. */

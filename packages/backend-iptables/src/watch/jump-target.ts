@@ -1,35 +1,24 @@
 import { readAttributes, readText } from '@switchyard/native';
-import type { ByteRange } from '@switchyard/netfilter';
+import { type ByteRange, NFTA } from '@switchyard/netfilter';
 
-/** Numbers of linux/netfilter/nf_tables.h: where in a rule its verdict stands. */
-const attribute = {
-  ruleExpressions: 4,
-  listElement: 1,
-  expressionName: 1,
-  expressionData: 2,
-  immediateData: 2,
-  dataVerdict: 2,
-  verdictChain: 2,
-} as const;
-
-/** The way from the attributes of a rule to those of an immediate expression's verdict. */
-const toVerdict: readonly number[] = [attribute.immediateData, attribute.dataVerdict, attribute.verdictChain];
+/** The way from the attributes of an immediate expression to those of its verdict. */
+const toVerdict: readonly number[] = [NFTA.EXPR.DATA, NFTA.IMMEDIATE.DATA, NFTA.DATA.VERDICT, NFTA.VERDICT.CHAIN];
 
 /** The chain that a rule of a notice jumps or goes to; undefined for none. The range is that of its attributes. */
 export function jumpTarget(bytes: Uint8Array, rule: ByteRange): string | undefined {
-  const expressions = find(bytes, rule, attribute.ruleExpressions);
+  const expressions = find(bytes, rule, NFTA.RULE.EXPRESSIONS);
   if (expressions === undefined) return undefined;
   for (const expression of readAttributes(bytes, expressions.start, expressions.end)) {
-    const target = expression.type === attribute.listElement ? verdictChain(bytes, expression) : undefined;
+    const target = expression.type === NFTA.LIST.ELEM ? verdictChain(bytes, expression) : undefined;
     if (target !== undefined) return target;
   }
   return undefined;
 }
 
 function verdictChain(bytes: Uint8Array, expression: ByteRange): string | undefined {
-  const name = find(bytes, expression, attribute.expressionName);
+  const name = find(bytes, expression, NFTA.EXPR.NAME);
   if (name === undefined || readText(bytes, name.start, name.end) !== 'immediate') return undefined;
-  let at = find(bytes, expression, attribute.expressionData);
+  let at: ByteRange | undefined = expression;
   for (const step of toVerdict) at = at && find(bytes, at, step);
   return at && readText(bytes, at.start, at.end);
 }

@@ -1,6 +1,6 @@
 import type { IpFamily } from '@switchyard/core';
 import { MessageWriter, readMessages } from '@switchyard/native';
-import { NFT_NOTICE } from '@switchyard/netfilter';
+import { NFT_MSG } from '@switchyard/netfilter';
 import { describe, expect, test } from 'vitest';
 import { OwnProcesses } from './own-processes.ts';
 import { RuleNotes } from './rule-notes.ts';
@@ -67,16 +67,16 @@ function nested(writer: MessageWriter, type: number, content: () => void): void 
   writer.endAttribute(start);
 }
 
-const tableMade = chain(NFT_NOTICE.NEWTABLE);
+const tableMade = chain(NFT_MSG.NEWTABLE);
 const tableGone = (table: string, family = 2): Notice =>
-  notice(NFT_NOTICE.DELTABLE, family, (writer) => writer.attributeText(1, table));
-const chainMade = chain(NFT_NOTICE.NEWCHAIN);
-const chainGone = chain(NFT_NOTICE.DELCHAIN);
-const ruleMade = rule(NFT_NOTICE.NEWRULE);
-const ruleGone = rule(NFT_NOTICE.DELRULE);
+  notice(NFT_MSG.DELTABLE, family, (writer) => writer.attributeText(1, table));
+const chainMade = chain(NFT_MSG.NEWCHAIN);
+const chainGone = chain(NFT_MSG.DELCHAIN);
+const ruleMade = rule(NFT_MSG.NEWRULE);
+const ruleGone = rule(NFT_MSG.DELRULE);
 
 const end = (id: number, pid: number = stranger): Notice =>
-  notice(NFT_NOTICE.NEWGEN, 0, (writer) => {
+  notice(NFT_MSG.NEWGEN, 0, (writer) => {
     writer.attributeUint32be(1, id);
     writer.attributeUint32be(2, pid);
     writer.attributeText(3, 'iptables');

@@ -1,13 +1,14 @@
-import type { Drift, DriftKind } from '@switchyard/core/engine';
+import type { Drift } from '@switchyard/core/engine';
 import type { IpFamily } from '@switchyard/core';
-import { AttributeCursor, type NetlinkMessage, readText } from '@switchyard/native';
 import {
   type ByteRange,
-  DriftReport,
   DriftTally,
-  NFT_NOTICE,
-  type NoticeReader,
-  readGeneration,
+  familyNumbers,
+  ForeignTransactions,
+  type Generation,
+  NFT_MSG,
+  noticeWords,
+  readNames,
 } from '@switchyard/netfilter';
 import { isOurChain } from '@switchyard/netfilter/iptables';
 import { type ChainRef, chainKey } from '../kernel/apply/change.ts';
@@ -34,28 +35,19 @@ export interface RuleNotesOptions {
   readonly foreign: ForeignChanges;
 }
 
-/** NFPROTO_IPV4 and NFPROTO_IPV6: the first byte of a notice. */
-const familyNumbers: Readonly<Record<IpFamily, number>> = { IPv4: 2, IPv6: 10 };
-
-/** NFTA_TABLE_NAME, NFTA_CHAIN_TABLE and NFTA_RULE_TABLE; NFTA_CHAIN_NAME; NFTA_RULE_CHAIN. */
-const attribute = { table: 1, chainName: 3, ruleChain: 2 } as const;
-const netfilterHeaderLength = 4;
+/** Length of `struct nfgenmsg`, whose first byte is the family. */
+const headerLength = 4;
 
 /** With more chains in one transaction, the whole table counts as changed. */
 const maxChains = 5000;
 
-interface Subject {
-  readonly kind: DriftKind;
-  readonly text: (name: string) => string;
-}
-
-/** Kind and text of each notice type. */
-const subjects: ReadonlyMap<number, Subject> = new Map<number, Subject>([
-  [NFT_NOTICE.DELTABLE, { kind: 'table', text: () => 'deleted' }],
-  [NFT_NOTICE.NEWCHAIN, { kind: 'chain', text: (name) => `chain ${name} added or changed` }],
-  [NFT_NOTICE.DELCHAIN, { kind: 'chain', text: (name) => `chain ${name} deleted` }],
-  [NFT_NOTICE.NEWRULE, { kind: 'rule', text: (name) => `rule added to chain ${name}` }],
-  [NFT_NOTICE.DELRULE, { kind: 'rule', text: (name) => `rule of chain ${name} deleted` }],
+/** New tables, and sets with their elements, matter to no rule. */
+const subjects: ReadonlySet<number> = new Set([
+  NFT_MSG.DELTABLE,
+  NFT_MSG.NEWCHAIN,
+  NFT_MSG.DELCHAIN,
+  NFT_MSG.NEWRULE,
+  NFT_MSG.DELRULE,
 ]);
 
 /** Notices read so far of one foreign transaction. */
@@ -74,88 +66,60 @@ interface Transaction {
  *
  * Ignores new tables, and new or changed kernel chains.
  */
-export class RuleNotes implements NoticeReader {
+export class RuleNotes extends ForeignTransactions<Transaction> {
   readonly #options: RuleNotesOptions;
   readonly #family: number;
-  readonly #report = new DriftReport();
-  #open: Transaction | undefined;
 
   constructor(options: RuleNotesOptions) {
+    super();
     this.#options = options;
-    this.#family = familyNumbers[options.ipFamily];
+    this.#family = familyNumbers[options.ipFamily === 'IPv4' ? 'ip' : 'ip6'];
   }
 
-  note(bytes: Uint8Array, { type, portId, start, end }: NetlinkMessage): void {
-    const isOwn = this.#options.own.has(portId);
-    const range = { start: start + netfilterHeaderLength, end };
-    if (type === NFT_NOTICE.NEWGEN) this.#close(bytes, range, isOwn);
-    else if (!isOwn && bytes[start] === this.#family) this.#noteChange(bytes, type, range);
-  }
-
-  noteLoss(): void {
-    this.#open = undefined;
-    this.#report.addLoss();
+  override noteLoss(): void {
+    super.noteLoss();
     this.#options.foreign.noteAll();
   }
 
-  take(): Drift | undefined {
+  override take(): Drift | undefined {
     this.#options.own.noteLook();
-    return this.#report.take();
+    return super.take();
   }
 
-  #noteChange(bytes: Uint8Array, type: number, range: ByteRange): void {
-    const subject = subjects.get(type);
-    if (subject === undefined) return;
-    const { table, chain } = readNames(bytes, range, type);
-    if (table === undefined) return;
-    const isTable = type === NFT_NOTICE.DELTABLE;
-    const isRule = type === NFT_NOTICE.NEWRULE || type === NFT_NOTICE.DELRULE;
+  protected override isOwn(portId: number): boolean {
+    return this.#options.own.has(portId);
+  }
+
+  protected override noteChange(bytes: Uint8Array, type: number, range: ByteRange): void {
+    const word = subjects.has(type) && bytes[range.start - headerLength] === this.#family && noticeWords.get(type);
+    const found = word && readNames(bytes, range, type, (name) => tableNames.some((one) => one === name));
+    if (!word || !found) return;
+    const { name: chain } = found;
+    const table = found.table as TableName; // readNames accepted it
+    const isTable = type === NFT_MSG.DELTABLE;
+    const isRule = type === NFT_MSG.NEWRULE || type === NFT_MSG.DELRULE;
     if (!isTable && !isOurChain(chain) && !(isRule && isOursAmongOthers(bytes, type, { chain, range }))) return;
-    const transaction = (this.#open ??= {
+    const transaction = (this.open ??= {
       tally: new DriftTally(),
       texts: new Set(),
       chains: new Map(),
       tables: new Set(),
     });
-    const where = `table ${tableText(this.#options.ipFamily, table)}`;
-    const text = isTable ? `${where} ${subject.text(chain)}` : `${subject.text(chain)} (${where})`;
-    if (!transaction.texts.has(text)) transaction.tally.add(subject.kind, text);
+    const where = tableText(this.#options.ipFamily, table);
+    const text = isTable ? word.text(where) : `${word.text(chain)} (table ${where})`;
+    if (!transaction.texts.has(text)) transaction.tally.add(word.kind, text);
     transaction.texts.add(text);
     if (isTable || transaction.chains.size >= maxChains) transaction.tables.add(table);
     else transaction.chains.set(chainKey(table, chain), { table, name: chain });
   }
 
-  /** Handles a generation notice, which ends a transaction and names its process. */
-  #close(bytes: Uint8Array, range: ByteRange, isOwnSocket: boolean): void {
-    const generation = readGeneration(bytes, range);
-    const transaction = this.#open;
-    this.#open = undefined;
+  protected override isForeign({ tables, chains }: Transaction, { pid }: Generation): boolean {
     const { own, foreign } = this.#options;
-    if (!this.#report.isNew(generation) || isOwnSocket || transaction === undefined) return;
-    if (own.has(generation.pid)) return; // its socket got another number, because that one was taken
-    for (const table of transaction.tables) foreign.noteTable(table);
-    for (const chain of transaction.chains.values()) if (!transaction.tables.has(chain.table)) foreign.noteChain(chain);
-    this.#report.add(transaction.tally, generation);
+    if (own.has(pid)) return false; // its socket got another number, because that one was taken
+    for (const table of tables) foreign.noteTable(table);
+    for (const chain of chains.values()) if (!tables.has(chain.table)) foreign.noteChain(chain);
+    return true;
   }
-}
-
-/** Reads table and chain of a notice. The table is undefined unless the agent writes to it. */
-function readNames(
-  bytes: Uint8Array,
-  { start, end }: ByteRange,
-  type: number,
-): { readonly table: TableName | undefined; readonly chain: string } {
-  const isRule = type === NFT_NOTICE.NEWRULE || type === NFT_NOTICE.DELRULE;
-  const chainAttribute = isRule ? attribute.ruleChain : attribute.chainName;
-  const cursor = new AttributeCursor();
-  let table: TableName | undefined;
-  cursor.enter(bytes, start, end);
-  while (cursor.next()) {
-    if (cursor.type === attribute.table)
-      table = tableNames.find((name) => name === readText(bytes, cursor.start, cursor.end));
-    else if (cursor.type === chainAttribute) return { table, chain: readText(bytes, cursor.start, cursor.end) };
-  }
-  return { table, chain: '' };
 }
 
 /** Whether a rule in a foreign chain belongs to the agent: it leads to the agent's chains, or is a deleted rule without a known target. */
@@ -167,5 +131,5 @@ function isOursAmongOthers(
   if (!isSharedWithOthers(chain)) return false;
   const target = jumpTarget(bytes, range);
   if (target !== undefined) return isTargetOfOurs(target);
-  return type === NFT_NOTICE.DELRULE && isTargetOfOurs(chain);
+  return type === NFT_MSG.DELRULE && isTargetOfOurs(chain);
 }

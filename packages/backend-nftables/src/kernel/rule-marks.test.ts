@@ -2,14 +2,15 @@ import { describe, expect, test } from 'vitest';
 import { compareRules, type MarkedRules, marksOf } from './rule-marks.ts';
 
 const bytes = (text: string): Uint8Array => Buffer.from(text);
+const settings = (text: string): readonly [number, Uint8Array][] => [[4, bytes(text)]];
 
 /** Chains and their rules, each by its expressions; handles count from 1 in the order given. */
 function rules(chains: Readonly<Record<string, readonly string[]>>, more: Partial<MarkedRules> = {}): MarkedRules {
   let handle = 0n;
   return {
     flags: 0,
-    chains: Object.keys(chains).map((name) => ({ name, settings: bytes(name === 'nat' ? 'hook' : '') })),
-    sets: [{ name: 'frontends4', settings: bytes('a map') }],
+    chains: Object.keys(chains).map((name) => ({ name, settings: settings(name === 'nat' ? 'hook' : '') })),
+    sets: [{ name: 'frontends4', settings: settings('a map') }],
     rules: Object.entries(chains).flatMap(([chain, expressions]) =>
       expressions.map((text) => ({ chain, handle: ++handle, expressions: bytes(text) })),
     ),
@@ -39,7 +40,7 @@ describe('a foreign object', () => {
   });
 
   test('a chain, its rules, and a set', () => {
-    const more = { sets: [...rules(loaded).sets, { name: 'theirs', settings: bytes('') }] };
+    const more = { sets: [...rules(loaded).sets, { name: 'theirs', settings: settings('') }] };
     expect(compareRules(rules({ ...loaded, theirs: ['drop'] }, more), marks)).toEqual({
       kind: 'intact',
       foreign: {
@@ -58,9 +59,9 @@ describe('rules are damaged', () => {
     ['in another order', rules({ ...loaded, services: ['look up again', 'look up', 'drop'] })],
     ['in another chain', rules({ ...loaded, nat: [], 'lb4-1': ['goto services', 'dnat'] })],
     ['without a chain', rules({ nat: loaded.nat, services: loaded.services })],
-    ['with another hook', rules(loaded, { chains: [{ name: 'nat', settings: bytes('other') }] })],
+    ['with another hook', rules(loaded, { chains: [{ name: 'nat', settings: settings('other') }] })],
     ['in a table that sleeps', rules(loaded, { flags: 1 })],
-    ['with a map declared otherwise', rules(loaded, { sets: [{ name: 'frontends4', settings: bytes('a set') }] })],
+    ['with a map declared otherwise', rules(loaded, { sets: [{ name: 'frontends4', settings: settings('a set') }] })],
     ['without a class', rules(loaded, { classes: [] })],
     [
       'with a class that leads elsewhere',

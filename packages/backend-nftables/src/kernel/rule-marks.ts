@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type DumpedRule, type TableDump } from './netlink/dump-rules.ts';
+import type { DumpedElement, DumpedObject, DumpedRule, TableDump } from '@switchyard/netfilter';
 
 /** Digest of one rule, chain, set or class of our table: 16 hexadecimal digits. */
 export type RuleMark = string;
@@ -8,8 +8,7 @@ export type RuleMark = string;
 export interface DumpedClass {
   /** The map it is in. */
   readonly map: string;
-  /** Key and data as the kernel reports them. */
-  readonly element: { readonly key: Uint8Array; readonly data: Uint8Array };
+  readonly element: DumpedElement;
 }
 
 /** Input of marks: a whole table, or a part without `flags`. */
@@ -89,10 +88,10 @@ function* items(rules: MarkedRules, fits: (mark: RuleMark) => boolean): Generato
     yield { kind: 'table', mark: markOf('table', String(flags)), text: `table with flags ${flags}` };
   }
   for (const { name, settings } of rules.chains) {
-    yield { kind: 'chain', name, mark: markOf('chain', name, settings), text: `chain ${name}` };
+    yield { kind: 'chain', name, mark: markOf('chain', name, bytesOf(settings)), text: `chain ${name}` };
   }
   for (const { name, settings } of rules.sets) {
-    yield { kind: 'set', name, mark: markOf('set', name, settings), text: `set or map ${name}` };
+    yield { kind: 'set', name, mark: markOf('set', name, bytesOf(settings)), text: `set or map ${name}` };
   }
   for (const { map, element } of rules.classes) {
     const mark = markOf('class', map, element.key, element.data);
@@ -106,6 +105,10 @@ function* items(rules: MarkedRules, fits: (mark: RuleMark) => boolean): Generato
     yield { kind: 'rule', rule, mark, text: `rule of chain ${rule.chain}` };
   }
   return undefined;
+}
+
+function bytesOf(settings: DumpedObject['settings']): Uint8Array {
+  return Buffer.concat(settings.flatMap(([type, value]) => [Uint8Array.of(type), value]));
 }
 
 function markOf(kind: string, name: string, ...parts: readonly (string | Uint8Array)[]): RuleMark {

@@ -1,12 +1,10 @@
 import { type Drift } from '@switchyard/core/engine';
 import { type Logger, HostError } from '@switchyard/core';
 import { NativeError, type NetlinkOptions, type NetlinkSocket, readAttributes, readText } from '@switchyard/native';
-import { openOwnSocket, type OwnChanges, ownChanges, watchTables } from '@switchyard/netfilter';
+import { openOwnSocket, type OwnChanges, ownChanges, watchTables, NFTA, RulesReader } from '@switchyard/netfilter';
 import { type FamilySuffix, ruleMarksSet } from '../render/names.ts';
-import { NFTA } from '../kernel/netlink/constants.ts';
 import { describeElement, isBirthmark } from '../kernel/netlink/describe-element.ts';
 import { DriftNotes } from './drift-notes.ts';
-import { RulesReader } from '../kernel/netlink/dump-rules.ts';
 import { addMarks, deleteForeign, readMark } from '../kernel/netlink/edit-rules.ts';
 import { compareRules, type DumpedClass, marksOf, type MarkedRules } from '../kernel/rule-marks.ts';
 import type { RulesKeeper, WatchedFamily } from '../kernel/transport.ts';
@@ -21,6 +19,7 @@ export interface RulesGuardOptions {
 }
 
 const receiveBuffer = 1 << 20;
+const texts = { attempt: 'cannot read the rules', code: 'nftables' } as const;
 const suffixes: readonly FamilySuffix[] = ['4', '6'];
 
 /**
@@ -51,7 +50,7 @@ export class RulesGuard implements RulesKeeper, Disposable {
 
   markChains(table: string, names: readonly string[]): void {
     this.#guarded((socket) => {
-      const reader = new RulesReader(socket);
+      const reader = new RulesReader(socket, texts);
       const rules = {
         chains: reader.chains(table).filter(({ name }) => names.includes(name)),
         sets: [],
@@ -70,7 +69,7 @@ export class RulesGuard implements RulesKeeper, Disposable {
     const { logger } = this.#options;
     const rules = readAll(socket, table);
     if (rules === undefined) return false;
-    const marks = new RulesReader(socket).elements(table, ruleMarksSet) ?? [];
+    const marks = new RulesReader(socket, texts).elements(table, ruleMarksSet) ?? [];
     if (marks.length === 0) {
       // The loading process ended before it wrote them.
       logger.info('rules without marks are replaced: their state is unknown', { table });
@@ -122,13 +121,13 @@ export class RulesGuard implements RulesKeeper, Disposable {
 
   #open(): NetlinkSocket {
     const { netns, open = openOwnSocket } = this.#options;
-    return open({ protocol: 'netfilter', receiveBuffer, ...(netns === undefined ? {} : { netns }) });
+    return open({ protocol: 'netfilter', receiveBuffer, netns });
   }
 }
 
 /** Undefined when there is no such table. */
 function readAll(socket: NetlinkSocket, table: string): MarkedRules | undefined {
-  const reader = new RulesReader(socket);
+  const reader = new RulesReader(socket, texts);
   const rules = reader.read(table);
   return rules && { ...rules, classes: readClasses(reader, table) };
 }

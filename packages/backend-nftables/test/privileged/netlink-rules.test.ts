@@ -3,7 +3,7 @@ import { situation, there } from '@switchyard/core/testing';
 import { createLab, type Lab, type LabNode } from '@switchyard/lab';
 import { openNetlinkSocket } from '@switchyard/native';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { RulesReader } from '../../src/kernel/netlink/dump-rules.ts';
+import { RulesReader } from '@switchyard/netfilter';
 import { createNetlinkTransport } from '../../src/kernel/netlink/netlink-transport.ts';
 import { printTable } from '../../src/render/rules/print.ts';
 import { marksOf } from '../../src/kernel/rule-marks.ts';
@@ -49,7 +49,7 @@ async function loadByNetlink(node: LabNode): Promise<void> {
 
 function marksIn(node: LabNode): readonly string[] {
   using socket = openNetlinkSocket({ protocol: 'netfilter', netns: netnsOf(node), receiveBuffer: 1 << 20 });
-  const reader = new RulesReader(socket);
+  const reader = new RulesReader(socket, { attempt: 'cannot read the rules', code: 'nftables' });
   const rules = reader.read(table);
   expect(rules?.rules.length).toBeGreaterThan(300);
   const classes = ['lb4-classes', 'lb6-classes'].flatMap((map) =>

@@ -1,9 +1,10 @@
-import { receiveAnswers } from '../netlink/netlink-exchange.ts';
 import { constants } from 'node:os';
-import { ENOTSUPP, NativeError } from '../native-error.ts';
-import { NLM_F, NLMSG } from '../netlink/constants.ts';
-import { MessageWriter } from '../netlink/message-writer.ts';
-import { readAttributes, readErrno, readUint32 } from '../netlink/read-messages.ts';
+import { NativeError } from '../native-error.ts';
+import { NLM_F } from '../netlink/constants.ts';
+import type { MessageWriter } from '../netlink/message-writer.ts';
+import { NetlinkAsker, type WriteBody } from '../netlink/netlink-asker.ts';
+import type { VisitMessage } from '../netlink/netlink-exchange.ts';
+import { readAttributes, readUint32 } from '../netlink/read-messages.ts';
 import { openNetlinkSocket } from '../netlink-socket.ts';
 import { fdOf } from './kernel-program.ts';
 import type { TcLink, TcPlace } from './tc-links.ts';
@@ -75,19 +76,15 @@ export function detachClsact(place: TcPlace): boolean {
 /** The id of the program that our filter has there; undefined when there is no such filter. Throws `NativeError`. */
 export function findClsact(place: TcPlace): number | undefined {
   let id: number | undefined;
-  const errno = ask(
-    place,
-    messages.getFilter,
-    (writer) => writeFilter(writer, place),
-    (bytes, start, end) => {
-      for (const option of readAttributes(bytes, start + 20, end)) {
-        if (option.type !== attributes.options) continue;
-        for (const inner of readAttributes(bytes, option.start, option.end)) {
-          if (inner.type === attributes.id) id = readUint32(bytes, inner.start);
-        }
+  const read: VisitMessage = (bytes, { start, end }) => {
+    for (const option of readAttributes(bytes, start + 20, end)) {
+      if (option.type !== attributes.options) continue;
+      for (const inner of readAttributes(bytes, option.start, option.end)) {
+        if (inner.type === attributes.id) id = readUint32(bytes, inner.start);
       }
-    },
-  );
+    }
+  };
+  const errno = ask(place, messages.getFilter, (writer) => writeFilter(writer, place), read);
   if (errno === 0) return id;
   if (isAbsence(errno)) return undefined;
   throw refusal(`cannot look for the program at ${where(place)}`, errno);
@@ -137,31 +134,18 @@ function writeHeader(
 }
 
 const flagsOf: Readonly<Record<number, number>> = {
-  [messages.newQdisc]: NLM_F.REQUEST | NLM_F.ACK | NLM_F.CREATE | NLM_F.EXCL,
-  [messages.newFilter]: NLM_F.REQUEST | NLM_F.ACK | NLM_F.CREATE | replaceFlag,
-  [messages.delFilter]: NLM_F.REQUEST | NLM_F.ACK,
-  [messages.getFilter]: NLM_F.REQUEST | NLM_F.ACK,
+  [messages.newQdisc]: NLM_F.CREATE | NLM_F.EXCL,
+  [messages.newFilter]: NLM_F.CREATE | replaceFlag,
 };
 
-/** Sends one message and returns its errno; the kernel has answered when `send` returns. */
-function ask(
-  place: TcPlace,
-  type: number,
-  write: (writer: MessageWriter) => void,
-  read: (bytes: Uint8Array, start: number, end: number) => void = () => undefined,
-): number {
-  const { netns } = place;
-  using socket = openNetlinkSocket({ protocol: 'route', ...(netns === undefined ? {} : { netns }) });
-  const writer = new MessageWriter();
-  writer.beginMessage({ type, flags: flagsOf[type] ?? 0, sequence: 1 });
-  write(writer);
-  writer.endMessage();
-  socket.send(writer.bytes());
-  for (const [{ type: kind, start, end }, bytes] of receiveAnswers(socket)) {
-    if (kind === NLMSG.ERROR) return readErrno(bytes, start);
-    read(bytes, start, end);
-  }
-  return ENOTSUPP; // the kernel answers every request with NLM_F_ACK
+function ask({ netns }: TcPlace, type: number, write: WriteBody, read?: VisitMessage): number {
+  using socket = openNetlinkSocket({ protocol: 'route', netns });
+  return new NetlinkAsker(socket, { attempt: 'cannot change filters', code: 'tc' }).tell(
+    type,
+    flagsOf[type] ?? 0,
+    write,
+    read,
+  );
 }
 
 function where({ ifindex, netns, direction = 'ingress' }: TcPlace): string {

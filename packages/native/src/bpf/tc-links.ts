@@ -20,7 +20,7 @@ export interface TcPlace {
   /** The interface's number in its namespace. */
   readonly ifindex: number;
   /** Path of the interface's network namespace; default: the process's own. */
-  readonly netns?: string;
+  readonly netns?: string | undefined;
   /** Default: ingress. */
   readonly direction?: TcDirection;
   /** Priority of a clsact filter, 1 to 65535, lowest first. Programs at one interface need one each. Default: 0x5377. */

@@ -11,7 +11,7 @@ export interface TestRunOptions {
   /** How often; default once. The time is the mean. */
   readonly repeat?: number;
   /** Path of the network namespace whose loopback device receives the packet; default: the process's own. */
-  readonly netns?: string;
+  readonly netns?: string | undefined;
 }
 
 /** Result of a test run. */

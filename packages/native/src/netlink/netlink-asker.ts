@@ -3,7 +3,7 @@ import { NativeError } from '../native-error.ts';
 import type { NetlinkSocket } from '../netlink-socket.ts';
 import { NLM_F, NLMSG } from './constants.ts';
 import { MessageWriter } from './message-writer.ts';
-import { receiveAnswers } from './netlink-exchange.ts';
+import { receiveAnswers, type VisitMessage } from './netlink-exchange.ts';
 import { type NetlinkMessage, readErrno } from './read-messages.ts';
 
 /** Texts of an asker's errors. */
@@ -80,6 +80,19 @@ export class NetlinkAsker {
       return true;
     });
     return found;
+  }
+
+  /** Returns the errno of the acknowledgement, 0 for success; `read` receives the messages before it. */
+  tell(type: number, flags: number, body: WriteBody, read: VisitMessage = () => undefined): number {
+    let errno = 0;
+    this.#send(type, NLM_F.ACK | flags, body);
+    this.#receive((bytes, message) => {
+      const isEnd = message.type === NLMSG.ERROR;
+      if (isEnd) errno = readErrno(bytes, message.start);
+      else read(bytes, message);
+      return isEnd;
+    });
+    return errno;
   }
 
   #send(type: number, flags: number, body: WriteBody): void {

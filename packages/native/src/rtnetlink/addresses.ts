@@ -5,7 +5,7 @@ import { isReceiveLoss, type NetlinkOptions, type NetlinkSocket, openNetlinkSock
 export interface AddressWatchOptions {
   readonly clock: Clock;
   /** Path of the network namespace; default: the process's own. */
-  readonly netns?: string;
+  readonly netns?: string | undefined;
   /** Shortest time between two steps; default 250 ms. */
   readonly interval?: Millis;
   /** For tests; default `openNetlinkSocket`. */
@@ -31,7 +31,7 @@ export async function* addressChanges(
   signal: AbortSignal,
 ): AsyncGenerator<void, void, undefined> {
   const { clock, netns, interval = defaultInterval, open = openNetlinkSocket } = options;
-  using socket = open({ protocol: 'route', groups, ...(netns === undefined ? {} : { netns }) });
+  using socket = open({ protocol: 'route', groups, netns });
   const buffer = new Uint8Array(bufferLength);
   while (!signal.aborted) {
     if (drain(socket, buffer)) yield;

@@ -6,7 +6,7 @@ import { openNetlinkSocket } from '../netlink-socket.ts';
 export interface LocalAddressOptions {
   readonly ipFamily: IpFamily;
   /** Path of the network namespace; default: the process's own. */
-  readonly netns?: string;
+  readonly netns?: string | undefined;
 }
 
 /** Where an address of a family begins in 16 bytes. */
@@ -18,7 +18,7 @@ const firstByte: Readonly<Record<IpFamily, number>> = { IPv4: 12, IPv6: 0 };
  * Throws `HostError`, or `NativeMissingError` where the addon was not built.
  */
 export function localAddresses({ ipFamily, netns }: LocalAddressOptions): readonly IpAddress[] {
-  using socket = openNetlinkSocket({ protocol: 'route', ...(netns === undefined ? {} : { netns }) });
+  using socket = openNetlinkSocket({ protocol: 'route', netns });
   const reader = new DeviceReader(socket);
   const up = new Set(reader.devices().flatMap(({ index, isUp }) => (isUp ? [index] : [])));
   const found = reader.addresses(addressFamilies[ipFamily]).filter(({ device, isInUse }) => isInUse && up.has(device));

@@ -40,7 +40,7 @@ export interface FlowTable {
 export interface FlowTableOptions {
   readonly clock: Clock;
   /** Path of the network namespace; default: the process's own. */
-  readonly netns?: string;
+  readonly netns?: string | undefined;
   /** For tests; default `openNetlinkSocket`. */
   readonly open?: (options: NetlinkOptions) => NetlinkSocket;
   /** Maximum number of entries of all protocols with which the kernel filters. Default 32,768. */
@@ -63,7 +63,7 @@ const deletionsPerMessage = 64;
 /** Opens nothing yet: each call has a socket of its own. */
 export function createFlowTable(options: FlowTableOptions): FlowTable {
   const { netns, open = openNetlinkSocket } = options;
-  const connect = (): NetlinkSocket => open({ protocol: 'netfilter', ...(netns === undefined ? {} : { netns }) });
+  const connect = (): NetlinkSocket => open({ protocol: 'netfilter', netns });
   return {
     list: (query, signal) => list(query, { ...options, connect }, signal),
     delete: (flows) => deleteFlows(flows, connect),

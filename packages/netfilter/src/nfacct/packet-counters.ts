@@ -35,7 +35,7 @@ export interface PacketCounters {
 /** Network namespace of the counters. */
 export interface PacketCounterOptions {
   /** Path of the network namespace; default: the process's own. */
-  readonly netns?: string;
+  readonly netns?: string | undefined;
   /** For tests; default `openNetlinkSocket`. */
   readonly open?: (options: NetlinkOptions) => NetlinkSocket;
 }
@@ -57,7 +57,7 @@ const { EBUSY, EEXIST, EINVAL, ENOENT, EPERM } = constants.errno;
 
 /** Opens nothing yet: each call has a socket of its own. */
 export function createPacketCounters({ netns, open = openNetlinkSocket }: PacketCounterOptions = {}): PacketCounters {
-  const connect = (): NetlinkSocket => open({ protocol: 'netfilter', ...(netns === undefined ? {} : { netns }) });
+  const connect = (): NetlinkSocket => open({ protocol: 'netfilter', netns });
   return {
     ensure: (name) => {
       if (name === '' || name.length > maxNameLength) {

@@ -1,26 +1,6 @@
-import type { Drift } from '@switchyard/core/engine';
-import { type NetlinkMessage, readAttributes, readText, readUint32be } from '@switchyard/native';
-
-/**
- * Messages that announce changes (group NFNLGRP_NFTABLES), of linux/netfilter/nf_tables.h: the subsystem is in
- * the high byte. A transaction ends with NEWGEN.
- */
-export const NFT_NOTICE = {
-  NEWTABLE: 0xa00,
-  DELTABLE: 0xa02,
-  NEWCHAIN: 0xa03,
-  DELCHAIN: 0xa05,
-  NEWRULE: 0xa06,
-  DELRULE: 0xa08,
-  NEWSET: 0xa09,
-  DELSET: 0xa0b,
-  NEWSETELEM: 0xa0c,
-  DELSETELEM: 0xa0e,
-  NEWGEN: 0xa0f,
-} as const;
-
-/** NFTA_GEN_ID, NFTA_GEN_PROC_PID, NFTA_GEN_PROC_NAME. */
-const attributes = { id: 1, pid: 2, name: 3 } as const;
+import type { Drift, DriftKind } from '@switchyard/core/engine';
+import { AttributeCursor, type NetlinkMessage, readAttributes, readText, readUint32be } from '@switchyard/native';
+import { NFT_MSG, NFTA } from './constants.ts';
 
 /** A range of bytes; `end` is exclusive. */
 export interface ByteRange {
@@ -38,6 +18,52 @@ export interface NoticeReader {
   take(): Drift | undefined;
 }
 
+/** Kind and description of each type of notice, by the name of its object. */
+export const noticeWords: ReadonlyMap<number, { readonly kind: DriftKind; readonly text: (name: string) => string }> =
+  new Map([
+    [NFT_MSG.NEWTABLE, { kind: 'table', text: (name) => `table ${name} made or changed` }],
+    [NFT_MSG.DELTABLE, { kind: 'table', text: (name) => `table ${name} deleted` }],
+    [NFT_MSG.NEWCHAIN, { kind: 'chain', text: (name) => `chain ${name} added or changed` }],
+    [NFT_MSG.DELCHAIN, { kind: 'chain', text: (name) => `chain ${name} deleted` }],
+    [NFT_MSG.NEWRULE, { kind: 'rule', text: (name) => `rule added to chain ${name}` }],
+    [NFT_MSG.DELRULE, { kind: 'rule', text: (name) => `rule of chain ${name} deleted` }],
+    [NFT_MSG.NEWSET, { kind: 'set', text: (name) => `set or map ${name} added` }],
+    [NFT_MSG.DELSET, { kind: 'set', text: (name) => `set or map ${name} deleted` }],
+    [NFT_MSG.NEWSETELEM, { kind: 'element', text: (name) => `added to ${name}` }],
+    [NFT_MSG.DELSETELEM, { kind: 'element', text: (name) => `deleted from ${name}` }],
+  ]);
+
+const nameAttributes: ReadonlyMap<number, number> = new Map([
+  [NFT_MSG.NEWTABLE, NFTA.TABLE.NAME],
+  [NFT_MSG.DELTABLE, NFTA.TABLE.NAME],
+  [NFT_MSG.NEWCHAIN, NFTA.CHAIN.NAME],
+  [NFT_MSG.DELCHAIN, NFTA.CHAIN.NAME],
+]);
+
+/**
+ * Reads the table of a notice, and the name of its object: of the chain for a rule, of the set for an element, of the table itself if it
+ * is about that. Undefined for tables that `isOurs` refuses.
+ */
+export function readNames(
+  bytes: Uint8Array,
+  { start, end }: ByteRange,
+  type: number,
+  isOurs: (table: string) => boolean,
+): { readonly table: string; readonly name: string } | undefined {
+  const nameAttribute = nameAttributes.get(type) ?? NFTA.RULE.CHAIN; // as of sets
+  const cursor = new AttributeCursor();
+  let table = '';
+  cursor.enter(bytes, start, end);
+  while (cursor.next()) {
+    if (cursor.type === NFTA.TABLE.NAME) {
+      table = readText(bytes, cursor.start, cursor.end); // the first of all attributes
+      if (!isOurs(table)) return undefined;
+    }
+    if (cursor.type === nameAttribute) return { table, name: readText(bytes, cursor.start, cursor.end) };
+  }
+  return { table, name: '' };
+}
+
 /** End of a transaction: its number, and the process that made it. */
 export interface Generation {
   readonly id: number;
@@ -52,9 +78,9 @@ export function readGeneration(bytes: Uint8Array, { start, end }: ByteRange): Ge
   let pid = 0;
   let name = '';
   for (const { type, start: from, end: to } of readAttributes(bytes, start, end)) {
-    if (type === attributes.id) id = readUint32be(bytes, from);
-    if (type === attributes.pid) pid = readUint32be(bytes, from);
-    if (type === attributes.name) name = readText(bytes, from, to);
+    if (type === NFTA.GENERATION.ID) id = readUint32be(bytes, from);
+    if (type === NFTA.GENERATION.PID) pid = readUint32be(bytes, from);
+    if (type === NFTA.GENERATION.NAME) name = readText(bytes, from, to);
   }
   return { id, pid, name };
 }

@@ -110,7 +110,7 @@ class TableWatch implements Disposable {
       groups: [nftablesGroup],
       ignorePortIds: this.#own.portIds,
       receiveBuffer,
-      ...(netns === undefined ? {} : { netns }),
+      netns,
     });
   }
 

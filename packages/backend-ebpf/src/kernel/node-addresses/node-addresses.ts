@@ -15,7 +15,7 @@ export interface NodeAddressesOptions {
   readonly maps: () => Pick<MapSet, 'node_addresses'>;
   readonly clock: Clock;
   /** Path of the node's network namespace; default: the process's own. */
-  readonly netns?: string;
+  readonly netns?: string | undefined;
   /** For tests; default: reads them from the kernel. */
   readonly read?: () => readonly IpAddress[];
 }
@@ -35,7 +35,7 @@ export class NodeAddresses {
   constructor(options: NodeAddressesOptions) {
     const { ipFamily, netns, read } = options;
     this.#options = options;
-    this.#read = read ?? (() => localAddresses({ ipFamily, ...(netns === undefined ? {} : { netns }) }));
+    this.#read = read ?? (() => localAddresses({ ipFamily, netns }));
   }
 
   /** Writes the differences from the map's content; returns writes. Throws `NativeError`. */
@@ -47,7 +47,7 @@ export class NodeAddresses {
   /** Follows the kernel until aborted and writes changes, from the first `apply` on. Rejects with `NativeError`. */
   async follow(signal: AbortSignal): Promise<void> {
     const { clock, netns } = this.#options;
-    const options = { clock, interval, ...(netns === undefined ? {} : { netns }) };
+    const options = { clock, interval, netns };
     for await (const _ of addressChanges(options, signal)) this.#write();
   }
 

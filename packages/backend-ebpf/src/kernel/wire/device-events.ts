@@ -16,7 +16,7 @@ export class DeviceEvents implements Disposable {
 
   /** Listens from now on. Throws `NativeError`. */
   constructor(netns: string | undefined) {
-    this.#socket = openNetlinkSocket({ protocol: 'route', groups, ...(netns === undefined ? {} : { netns }) });
+    this.#socket = openNetlinkSocket({ protocol: 'route', groups, netns });
   }
 
   /** Whether something may have changed since the last call. Never waits. */

@@ -24,7 +24,7 @@ const farAway: Readonly<Record<IpFamily, Uint8Array>> = {
 
 /** Reads the network; takes some 15 ms for 500 devices on a busy machine. Throws `HostError`. */
 export function readNetwork(family: IpFamily, netns: string | undefined): Network {
-  using socket = openNetlinkSocket({ protocol: 'route', ...(netns === undefined ? {} : { netns }) });
+  using socket = openNetlinkSocket({ protocol: 'route', netns });
   const reader = new DeviceReader(socket);
   return {
     devices: reader.devices(),

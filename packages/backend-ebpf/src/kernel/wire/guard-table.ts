@@ -1,16 +1,20 @@
 import { createHash } from 'node:crypto';
 import { printItem, type TableDescription, TableWriter } from '@switchyard/backend-nftables';
 import type { IpFamily, Logger } from '@switchyard/core';
+import { type DumpedObject, RulesReader } from '@switchyard/netfilter';
 import { type NetlinkSocket, openNetlinkSocket } from '@switchyard/native';
 import { birthmarkName, birthmarkPrefix, guardChains, guardDescription, guardTable, isChainOf } from './guard-rules.ts';
 import type { WireMarks } from './marks.ts';
-import { type DumpedGuard, type GuardChain, GuardReader } from './read-guard.ts';
+
+const texts = { attempt: 'cannot read the rules of the kernel', code: 'ebpf.guard' } as const;
+/** NFT_TABLE_F_DORMANT. */
+const dormant = 1;
 
 /** Options of one family's part of the guard table. */
 export interface GuardTableOptions {
   readonly ipFamily: IpFamily;
   /** Path of the network namespace; default: the process's own. */
-  readonly netns?: string;
+  readonly netns?: string | undefined;
   readonly logger: Logger;
   readonly marks: WireMarks;
 }
@@ -23,7 +27,7 @@ export class GuardTable implements Disposable {
   readonly #options: GuardTableOptions;
   readonly #table: TableDescription;
   /** Kept open: entering a network namespace and allocating a buffer costs more than a look. */
-  #open: { readonly socket: NetlinkSocket; readonly reader: GuardReader } | undefined;
+  #open: { readonly socket: NetlinkSocket; readonly reader: RulesReader } | undefined;
   /** The kernel's rule generation of the last successful check. */
   #rightAt: number | undefined;
 
@@ -41,7 +45,7 @@ export class GuardTable implements Disposable {
     if (before.chains.length > 0) {
       logger.info('the guard table was changed, or is of another build; it is loaded again', { ipFamily });
     }
-    using writer = new TableWriter(this.#where);
+    using writer = new TableWriter({ netns: this.#options.netns });
     // In a transaction of its own: the kernel accepts no chains for a table that the same transaction wakes up.
     if (before.sleeps) writer.wake(`cannot wake up table inet ${guardTable}`, this.#table);
     writer.load({
@@ -50,7 +54,7 @@ export class GuardTable implements Disposable {
       mode: 'add',
       replaced: before.chains.map(({ name }) => name),
     });
-    const mark = birthmarkName(ipFamily, this.#markOf(this.#look().chains));
+    const mark = this.#birthmark(this.#reader(), this.#look().chains);
     writer.addChain(`cannot mark table inet ${guardTable}`, guardTable, mark);
     return this.#table.items.length;
   }
@@ -68,7 +72,7 @@ export class GuardTable implements Disposable {
     this.#open = undefined;
   }
 
-  #look(): DumpedGuard & { readonly isRight: boolean } {
+  #look(): Look {
     try {
       return this.#compare(this.#reader());
     } catch (error) {
@@ -77,37 +81,49 @@ export class GuardTable implements Disposable {
     }
   }
 
-  #reader(): GuardReader {
+  #reader(): RulesReader {
     if (this.#open !== undefined) return this.#open.reader;
-    const socket = openNetlinkSocket({ protocol: 'netfilter', ...this.#where });
-    this.#open = { socket, reader: new GuardReader(socket) };
+    const socket = openNetlinkSocket({ protocol: 'netfilter', netns: this.#options.netns });
+    this.#open = { socket, reader: new RulesReader(socket, texts) };
     return this.#open.reader;
   }
 
-  #compare(reader: GuardReader): DumpedGuard & { readonly isRight: boolean } {
-    const { ipFamily } = this.#options;
+  #compare(reader: RulesReader): Look {
     const generation = reader.generation();
     if (generation === this.#rightAt) return { isRight: true, sleeps: false, chains: [] };
-    const { sleeps, chains: all } = reader.read(guardTable) ?? { sleeps: false, chains: [] };
-    const chains = all.filter(({ name }) => isChainOf(ipFamily, name));
-    const birthmark = birthmarkName(ipFamily, this.#markOf(chains));
-    const birthmarks = chains.filter(({ name }) => name.startsWith(birthmarkPrefix)).map(({ name }) => name);
-    const isRight = !sleeps && birthmarks.join() === birthmark;
+    const flags = reader.flags(guardTable);
+    const all = flags === undefined ? [] : reader.chains(guardTable);
+    const chains = all.filter(({ name }) => isChainOf(this.#options.ipFamily, name));
+    const birthmarks = chains.filter(isBirthmark).map(({ name }) => name);
+    const sleeps = ((flags ?? 0) & dormant) !== 0;
+    const isRight = !sleeps && birthmarks.join() === this.#birthmark(reader, chains);
     this.#rightAt = isRight ? generation : undefined;
     return { isRight, sleeps, chains };
   }
 
-  /** Digest of this build's rules and of the kernel's description of them. */
-  #markOf(chains: readonly GuardChain[]): string {
+  /** Name of the birthmark for these chains: a digest of this build's rules and of the kernel's description of them. */
+  #birthmark(reader: RulesReader, chains: readonly DumpedObject[]): string {
+    const rules = chains.length === 0 ? [] : reader.rules(guardTable);
     const hash = createHash('sha256').update(this.#table.items.flatMap(printItem).join('\n'));
-    const rules = chains.filter(({ name }) => !name.startsWith(birthmarkPrefix));
-    for (const { name, digest } of rules.toSorted((a, b) => (a.name < b.name ? -1 : 1)))
-      hash.update(`${name}${digest}`);
-    return hash.digest('hex').slice(0, 16);
+    for (const { name, settings } of chains.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
+      if (isBirthmark({ name })) continue;
+      const digest = createHash('sha256');
+      for (const [, value] of settings) digest.update(value);
+      for (const { chain, expressions } of rules) if (chain === name) digest.update(expressions);
+      hash.update(`${name}${digest.digest('hex')}`);
+    }
+    return birthmarkName(this.#options.ipFamily, hash.digest('hex').slice(0, 16));
   }
+}
 
-  get #where(): { readonly netns?: string } {
-    const { netns } = this.#options;
-    return netns === undefined ? {} : { netns };
-  }
+function isBirthmark({ name }: Pick<DumpedObject, 'name'>): boolean {
+  return name.startsWith(birthmarkPrefix);
+}
+
+interface Look {
+  readonly isRight: boolean;
+  /** The table is inactive (`flags dormant`). */
+  readonly sleeps: boolean;
+  /** Of this family. */
+  readonly chains: readonly DumpedObject[];
 }

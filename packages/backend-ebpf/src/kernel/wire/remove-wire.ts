@@ -11,7 +11,7 @@ import { filterPriorities, pinPrefix } from './uplink-programs.ts';
 /** Place of the wire path's programs, pins and chains. */
 export interface RemovalPlace {
   readonly ipFamily: IpFamily;
-  readonly netns?: string;
+  readonly netns?: string | undefined;
   readonly logger: Logger;
   readonly pinFolder: string;
 }
@@ -50,9 +50,9 @@ function programsText(ipFamily: IpFamily, count: number): readonly string[] {
 
 /** Removes the filters of kernels without tcx. */
 function removeFilters({ ipFamily, netns, logger }: RemovalPlace): readonly string[] {
-  const where = { priority: filterPriorities[ipFamily], ...(netns === undefined ? {} : { netns }) };
+  const where = { priority: filterPriorities[ipFamily], netns };
   try {
-    using socket = openNetlinkSocket({ protocol: 'route', ...(netns === undefined ? {} : { netns }) });
+    using socket = openNetlinkSocket({ protocol: 'route', netns });
     const devices = new DeviceReader(socket).devices();
     const found = devices.filter(({ index }) => detachClsact({ ...where, ifindex: index }));
     return programsText(ipFamily, found.length);

@@ -24,7 +24,7 @@ import { isSameProgram } from '../programs/same-program.ts';
 export interface UplinkOptions {
   readonly ipFamily: IpFamily;
   /** Path of the network namespace of the uplinks; default: the process's own. */
-  readonly netns?: string;
+  readonly netns?: string | undefined;
   /** Folder in a bpffs, of this family alone. */
   readonly pinFolder: string;
   readonly logger: Logger;
@@ -225,7 +225,7 @@ export class UplinkPrograms implements Disposable {
 
   #placeOf(index: number): TcPlace {
     const { netns, ipFamily } = this.#options;
-    return { ifindex: index, priority: filterPriorities[ipFamily], ...(netns === undefined ? {} : { netns }) };
+    return { ifindex: index, priority: filterPriorities[ipFamily], netns };
   }
 
   #pinOf(index: number): string {

@@ -1,9 +1,9 @@
 import { HostError, ipv4Text, ipv6Text } from '@switchyard/core';
 import { AttributeCursor, readAttributes, readText, readUint16be, readUint32, readUint64be } from '@switchyard/native';
+import { NFTA } from '@switchyard/netfilter';
 import { type Element, hex } from '../../render/elements.ts';
 import { nftProtocols, protocolNumbers } from '../../render/names.ts';
 import type { Part } from '../../render/schemas.ts';
-import { NFTA } from './constants.ts';
 import type { ObjectLayout, PartsLayout } from './layouts.ts';
 
 /** Where the values of one element lie in a datagram; 0 for what it does not have. */

@@ -1,5 +1,5 @@
 import { ipv4Text, ipv6Text } from '@switchyard/core';
-import { NFT_SET_ELEM_INTERVAL_END } from './constants.ts';
+import { NFT_SET_ELEM_INTERVAL_END } from '@switchyard/netfilter';
 import type { RawElement } from './decode-elements.ts';
 
 /** One boundary of an interval set, as a number. */

@@ -1,7 +1,7 @@
 import { readMessages } from '@switchyard/native';
+import { NFT_MSG } from '@switchyard/netfilter';
 import { expect, test } from 'vitest';
 import type { Change } from '../../render/elements.ts';
-import { NFT_MSG } from './constants.ts';
 import { describeElement } from './describe-element.ts';
 import { BatchEncoder } from './encode-batch.ts';
 

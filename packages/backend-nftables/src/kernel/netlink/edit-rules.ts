@@ -1,5 +1,5 @@
-import { NativeError, type NetlinkSocket, NLMSG, readErrno, receiveAnswers } from '@switchyard/native';
-import { NFT_MSG, NFTA } from './constants.ts';
+import { NativeError, type NetlinkSocket } from '@switchyard/native';
+import { firstErrno, NFT_MSG, NFTA } from '@switchyard/netfilter';
 import { BatchEncoder, type BatchTarget } from './encode-batch.ts';
 import type { ForeignObjects, RuleMark } from '../rule-marks.ts';
 import { addElements, deleteChain, deleteRules, writeElement, writeKey } from './write-objects.ts';
@@ -56,15 +56,6 @@ interface Transaction {
 /** Commits all messages or none. The kernel queues errors before `send` returns. */
 function transact(socket: NetlinkSocket, { attempt, table }: Transaction, write: (target: BatchTarget) => void): void {
   socket.send(new BatchEncoder().custom(table, write).bytes);
-  const errno = firstError(socket);
+  const errno = firstErrno(socket) ?? 0;
   if (errno !== 0) throw new NativeError(attempt, { errno, syscall: 'nf_tables commit' }, 'nothing of it took effect');
-}
-
-/** Takes all answers; the errno of the first refusal among them, 0 if there is none. */
-function firstError(socket: NetlinkSocket): number {
-  let errno = 0;
-  for (const [{ type, start }, bytes] of receiveAnswers(socket)) {
-    if (type === NLMSG.ERROR && errno === 0) errno = readErrno(bytes, start);
-  }
-  return errno;
 }

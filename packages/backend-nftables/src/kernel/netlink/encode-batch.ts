@@ -1,13 +1,14 @@
 import { InvariantError, type IpAddress, ipToBytes } from '@switchyard/core';
 import { aligned, MessageWriter, nestedFlag, type NetlinkRequest, NLM_F } from '@switchyard/native';
+import { BATCH, familyInet, NFT_MSG, NFTA, subsystem } from '@switchyard/netfilter';
 import type { Change, ElementChange } from '../../render/elements.ts';
 import { protocolNumbers } from '../../render/names.ts';
 import type { Part } from '../../render/schemas.ts';
 import type { WriteRequest } from '../transport.ts';
-import { BATCH, familyInet, maxListLength, NFT_MSG, NFTA, subsystem } from './constants.ts';
 import { writeClass } from './encode-class.ts';
 import { writeIntervals } from './encode-intervals.ts';
 import { layouts, type ObjectLayout, type PartsLayout } from './layouts.ts';
+import { maxListLength } from './write-objects.ts';
 
 /** One message of a batch, for finding the change that an answer is about. */
 export interface SentMessage {

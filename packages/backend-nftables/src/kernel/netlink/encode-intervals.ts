@@ -1,9 +1,9 @@
 import { type IpAddress, ipToBytes, maxInterfaceNameLength } from '@switchyard/core';
+import { NFT_SET_ELEM_INTERVAL_END, NFTA } from '@switchyard/netfilter';
 import type { Change } from '../../render/elements.ts';
 import { intervalKind } from '../../render/names.ts';
-import { maxListLength, NFT_SET_ELEM_INTERVAL_END, NFTA } from './constants.ts';
 import type { BatchTarget } from './encode-batch.ts';
-import { addElements, clearElements, writeElement, writeKey } from './write-objects.ts';
+import { addElements, clearElements, writeElement, writeKey, maxListLength } from './write-objects.ts';
 
 /**
  * User data that nft writes to the last element of an interval without an end, which reaches the highest address. The

@@ -1,4 +1,5 @@
 import { type MessageWriter, NLM_F } from '@switchyard/native';
+import { NFT_MSG, NFT_SET, NFTA } from '@switchyard/netfilter';
 import {
   type ChainDescription,
   chainsOf,
@@ -10,7 +11,6 @@ import {
   type VerdictElement,
 } from '../../render/rules/model.ts';
 import { numbersOf, verdictsOf } from '../../render/rules/print.ts';
-import { NFT_MSG, NFT_SET, NFTA } from './constants.ts';
 import type { BatchTarget } from './encode-batch.ts';
 import { anonymousSetsOf, type AnonymousSet, RuleEncoder } from './encode-rule.ts';
 import { hostNumber } from './expressions.ts';

@@ -9,9 +9,9 @@ import {
   NLMSGERR,
 } from '@switchyard/native';
 import { type Scripted, ScriptedSocket } from '@switchyard/native/testing';
+import { NFT_MSG } from '@switchyard/netfilter';
 import { describe, expect, test } from 'vitest';
 import type { Change } from '../../render/elements.ts';
-import { NFT_MSG } from './constants.ts';
 import { exchangeErrors, explainRefusal } from './refusals.ts';
 import { BatchEncoder, type EncodedBatch } from './encode-batch.ts';
 

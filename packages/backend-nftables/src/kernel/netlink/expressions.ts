@@ -1,5 +1,5 @@
 import type { MessageWriter } from '@switchyard/native';
-import { NFT_GOTO, NFTA } from './constants.ts';
+import { NFT_GOTO, NFTA } from '@switchyard/netfilter';
 import { type HeaderField, metaKey } from './part-types.ts';
 
 /** Registers by number: 1 to 4 have 16 bytes each; 8 to 23 are the same space in pieces of four. */

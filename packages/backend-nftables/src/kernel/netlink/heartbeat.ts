@@ -1,7 +1,7 @@
 import { type Millis, millis } from '@switchyard/core';
 import { readAttributes, readUint64be } from '@switchyard/native';
+import { NFTA } from '@switchyard/netfilter';
 import { type FamilySuffix, heartbeatSet, heartbeatTimeout } from '../../render/names.ts';
-import { NFTA } from './constants.ts';
 import type { BatchTarget } from './encode-batch.ts';
 import { addElements, clearElements, writeElement, writeKey } from './write-objects.ts';
 

@@ -9,7 +9,7 @@ import {
   openNetlinkSocket,
   readUint32,
 } from '@switchyard/native';
-import { type OwnChanges, ownChanges } from '@switchyard/netfilter';
+import { type OwnChanges, ownChanges, NFT_MSG, NFTA } from '@switchyard/netfilter';
 import { chainName } from '../../render/class-chains.ts';
 import { type Change, type Element, handleClass } from '../../render/elements.ts';
 import {
@@ -34,7 +34,6 @@ import type {
   RulesKeeper,
   WriteRequest,
 } from '../transport.ts';
-import { NFT_MSG, NFTA } from './constants.ts';
 import { ElementReader, elementOf, keyOf, packetsOf, type RawElement } from './decode-elements.ts';
 import { boundaryOf, intervalTexts } from './decode-intervals.ts';
 import { BatchEncoder, type BatchTarget, type EncodedBatch, objectLayout } from './encode-batch.ts';
@@ -80,8 +79,7 @@ class NetlinkTransport implements NftTransport {
   constructor({ netns, keeper, open = openNetlinkSocket }: NetlinkTransportOptions) {
     this.keeper = keeper;
     this.#own = ownChanges(netns);
-    const where = netns === undefined ? {} : { netns };
-    const connect = (): NetlinkSocket => open({ protocol: 'netfilter', sendBuffer, receiveBuffer, ...where });
+    const connect = (): NetlinkSocket => open({ protocol: 'netfilter', sendBuffer, receiveBuffer, netns });
     this.#exchange = new NetlinkExchange(connect, exchangeErrors);
   }
 

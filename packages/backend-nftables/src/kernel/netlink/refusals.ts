@@ -8,10 +8,10 @@ import {
   readAttributes,
   readUint32,
 } from '@switchyard/native';
+import { NFTA } from '@switchyard/netfilter';
 import { chainName } from '../../render/class-chains.ts';
 import { type Change, splitElementId } from '../../render/elements.ts';
 import { NftError, type NftRefusal } from '../nft-error.ts';
-import { NFTA } from './constants.ts';
 import type { EncodedBatch, SentMessage } from './encode-batch.ts';
 
 /** Errors of the exchange with the kernel. */

@@ -1,7 +1,7 @@
 import { NLM_F, readAttributes, readText, readUint32be } from '@switchyard/native';
-import { NFT_MSG, NFT_SET, NFTA } from './constants.ts';
 import type { ListedObject } from '../transport.ts';
 import type { NetlinkRequest } from '@switchyard/native';
+import { NFT_MSG, NFT_SET, NFTA } from '@switchyard/netfilter';
 import type { BatchEncoder } from './encode-batch.ts';
 
 /** Encodes a request for a table. */

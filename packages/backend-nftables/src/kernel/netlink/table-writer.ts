@@ -34,8 +34,7 @@ export class TableWriter implements Disposable {
   readonly #encoder = new BatchEncoder();
 
   constructor({ netns, open = openNetlinkSocket }: TableWriterOptions = {}) {
-    const where = netns === undefined ? {} : { netns };
-    const connect = (): NetlinkSocket => open({ protocol: 'netfilter', sendBuffer, receiveBuffer, ...where });
+    const connect = (): NetlinkSocket => open({ protocol: 'netfilter', sendBuffer, receiveBuffer, netns });
     this.#exchange = new NetlinkExchange(connect, exchangeErrors);
   }
 

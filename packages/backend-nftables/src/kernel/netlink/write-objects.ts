@@ -1,7 +1,10 @@
 import { type MessageWriter, NLM_F } from '@switchyard/native';
-import { NFT_MSG, NFTA } from './constants.ts';
+import { NFT_MSG, NFTA } from '@switchyard/netfilter';
 import type { BatchTarget } from './encode-batch.ts';
 import { gotoVerdict, hostNumber } from './expressions.ts';
+
+/** Bytes. A list attribute must stay below 64 KiB; elements are far smaller than what is left. */
+export const maxListLength = 60_000;
 
 /** Begins a message about the elements of a map or set, up to their list. */
 function beginElements({ writer, table, begin }: BatchTarget, type: number, flags: number, set: string): void {

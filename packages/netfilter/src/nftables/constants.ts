@@ -1,13 +1,15 @@
-/** Numbers of linux/netlink.h, nfnetlink.h and nf_tables.h that this backend uses; general ones are in `@switchyard/native`. */
+/** Numbers of linux/netfilter/nfnetlink.h and nf_tables.h. */
 
 /** Messages around a transaction. */
 export const BATCH = { BEGIN: 0x10, END: 0x11 } as const;
 /** NFNL_SUBSYS_NFTABLES. */
 export const subsystem = 10;
-/** NFPROTO_INET: the family of our tables. */
+/** NFPROTO_... by the family of a table, as nft spells it. */
+export const familyNumbers = { inet: 1, ip: 2, ip6: 10 } as const;
+/** NFPROTO_INET. */
 export const familyInet = 1;
 
-/** Requests of nftables: the subsystem in the high byte. For its notices of changes see `NFT_NOTICE`. */
+/** Requests of nftables, and its notices of changes (group NFNLGRP_NFTABLES): the subsystem in the high byte. NEWGEN ends a transaction. */
 export const NFT_MSG = {
   NEWTABLE: 0xa00,
   GETTABLE: 0xa01,
@@ -24,6 +26,8 @@ export const NFT_MSG = {
   NEWSETELEM: 0xa0c,
   GETSETELEM: 0xa0d,
   DELSETELEM: 0xa0e,
+  NEWGEN: 0xa0f,
+  GETGEN: 0xa10,
 } as const;
 
 /** Attributes by their container. */
@@ -55,6 +59,8 @@ export const NFTA = {
   VERDICT: { CODE: 1, CHAIN: 2 },
   EXPR: { NAME: 1, DATA: 2 },
   COUNTER: { PACKETS: 2 },
+  IMMEDIATE: { DATA: 2 },
+  GENERATION: { ID: 1, PID: 2, NAME: 3 },
 } as const;
 
 /** Flags of a set. */
@@ -71,6 +77,3 @@ export const NFT_SET = {
 export const NFT_SET_ELEM_INTERVAL_END = 1;
 /** Verdict code `goto`, -4. */
 export const NFT_GOTO = 0xfffffffc;
-
-/** Bytes. A list attribute must stay below 64 KiB; elements are far smaller than what is left. */
-export const maxListLength = 60_000;

@@ -1,5 +1,6 @@
 import { HostError } from '@switchyard/core';
 import {
+  type AskerTexts,
   NativeError,
   NetlinkAsker,
   type NetlinkMessage,
@@ -11,15 +12,16 @@ import {
   type WriteBody,
 } from '@switchyard/native';
 import { constants } from 'node:os';
-import { familyInet, NFT_MSG, NFT_SET, NFTA } from './constants.ts';
+import { familyNumbers, NFT_MSG, NFT_SET, NFTA } from './constants.ts';
 
-/**
- * A chain with its settings (hook, priority, policy, type, flags), or a named map or set with its declaration. Bytes as
- * the kernel reports them.
- */
+/** The family of a table, as nft spells it. */
+export type TableFamily = keyof typeof familyNumbers;
+
+/** A chain, named map or named set with the attributes that declare it, as the kernel reports them. */
 export interface DumpedObject {
   readonly name: string;
-  readonly settings: Uint8Array;
+  /** Of a chain: hook, priority, policy, type, flags. */
+  readonly settings: readonly (readonly [type: number, value: Uint8Array])[];
 }
 
 /** One rule; those of a chain come in its order. */
@@ -44,7 +46,7 @@ export interface TableDump {
   readonly rules: readonly DumpedRule[];
 }
 
-/** Chain attributes included in its mark: no counters, no number of uses, no handle. */
+/** No counters, no number of uses, no handle. */
 const chainSettings: ReadonlySet<number> = new Set([
   NFTA.CHAIN.HOOK,
   NFTA.CHAIN.POLICY,
@@ -54,7 +56,8 @@ const chainSettings: ReadonlySet<number> = new Set([
 /** Flags, key and data types and lengths, policy, size, timeout, interval of collection, object type, expressions. */
 const setSettings: ReadonlySet<number> = new Set([3, 4, 5, 6, 7, 8, 9, 11, 12, 15, 17, 18]);
 
-const attempt = 'cannot read the rules';
+/** Length of `struct nfgenmsg`. */
+const headerLength = 4;
 const { ENOENT } = constants.errno;
 
 /**
@@ -64,32 +67,54 @@ const { ENOENT } = constants.errno;
 const maxReads = 100;
 
 /**
- * Reads rules of `inet` tables over a socket that it does not share. Methods throw `HostError`; then answers may
+ * Reads rules of one family's tables over a socket that it does not share. Methods throw `HostError`; then answers may
  * be left in the socket, and the caller must close it.
  */
 export class RulesReader {
   readonly #asker: NetlinkAsker;
+  readonly #texts: AskerTexts;
+  readonly #family: number;
 
-  constructor(socket: NetlinkSocket) {
-    this.#asker = new NetlinkAsker(socket, { attempt, code: 'nftables' });
+  constructor(socket: NetlinkSocket, texts: AskerTexts, family: TableFamily = 'inet') {
+    this.#asker = new NetlinkAsker(socket, texts);
+    this.#texts = texts;
+    this.#family = familyNumbers[family];
+  }
+
+  /** Number of the rule generation, which grows with each change of any table of the network namespace. */
+  generation(): number {
+    return this.#asker.get(NFT_MSG.GETGEN, this.#body([]), { read: numberOf(NFTA.GENERATION.ID) }) ?? 0;
   }
 
   /** Undefined when there is no such table. */
   read(table: string): TableDump | undefined {
-    const flags = this.#flags(table);
+    const flags = this.flags(table);
     if (flags === undefined) return undefined;
     return { flags, chains: this.chains(table), sets: this.#sets(table), rules: this.rules(table) };
   }
 
+  /** `NFT_TABLE_F_...`; undefined when there is no such table. */
+  flags(table: string): number | undefined {
+    const isAbsent = (errno: number): boolean => errno === ENOENT;
+    return this.#asker.get(NFT_MSG.GETTABLE, this.#body([[NFTA.TABLE.NAME, table]]), {
+      read: numberOf(NFTA.TABLE.FLAGS),
+      isAbsent,
+    });
+  }
+
+  /** Names of all tables. */
+  tables(): readonly string[] {
+    const tables = this.#named(NFT_MSG.GETTABLE, { attribute: { ...NFTA.TABLE, TABLE: -1 }, settings: new Set() });
+    return tables.map(({ name }) => name);
+  }
+
   /** The rules of a table, or of one of its chains, in order. Empty when there is no such table or chain. */
   rules(table: string, chain?: string): readonly DumpedRule[] {
-    const body = bodyOf((writer) => {
-      writer.attributeText(NFTA.RULE.TABLE, table);
-      if (chain !== undefined) writer.attributeText(NFTA.RULE.CHAIN, chain);
-    });
+    const ofChain = chain === undefined ? [] : [[NFTA.RULE.CHAIN, chain] as const];
+    const body = this.#body([[NFTA.RULE.TABLE, table], ...ofChain]);
     return this.#asker.dump(NFT_MSG.GETRULE, body, (bytes, { start, end }) => {
       const rule = { chain: '', handle: 0n, expressions: new Uint8Array(0) };
-      for (const { type, start: from, end: to } of readAttributes(bytes, start + 4, end)) {
+      for (const { type, start: from, end: to } of readAttributes(bytes, start + headerLength, end)) {
         if (type === NFTA.RULE.TABLE && readText(bytes, from, to) !== table) return undefined;
         if (type === NFTA.RULE.CHAIN) rule.chain = readText(bytes, from, to);
         if (type === NFTA.RULE.HANDLE) rule.handle = readUint64be(bytes, from);
@@ -101,15 +126,13 @@ export class RulesReader {
 
   /** The elements of a small map or set; undefined when there is none of this name. */
   elements(table: string, set: string): readonly DumpedElement[] | undefined {
-    const body = bodyOf((writer) => {
-      writer.attributeText(NFTA.ELEM_LIST.TABLE, table);
-      writer.attributeText(NFTA.ELEM_LIST.SET, set);
-    });
-    const read = (bytes: Uint8Array, { start, end }: NetlinkMessage): readonly DumpedElement[] =>
-      readElementList(bytes, start + 4, end);
+    const body = this.#body([
+      [NFTA.ELEM_LIST.TABLE, table],
+      [NFTA.ELEM_LIST.SET, set],
+    ]);
     try {
       for (let reads = 0; reads < maxReads; reads++) {
-        const found = this.#asker.dump(NFT_MSG.GETSETELEM, body, read).flat();
+        const found = this.#asker.dump(NFT_MSG.GETSETELEM, body, readElementList).flat();
         const keys = new Set(found.map(({ key }) => Buffer.from(key).toString('latin1')));
         if (keys.size === found.length) return found;
       }
@@ -117,10 +140,9 @@ export class RulesReader {
       if (error instanceof NativeError && error.errno === ENOENT) return undefined;
       throw error;
     }
-    throw new HostError(
-      'nftables.busy',
-      `${attempt}: they changed during each of ${maxReads} attempts; will be tried again`,
-    );
+    const { attempt, code } = this.#texts;
+    const message = `${attempt}: they changed during each of ${maxReads} attempts; will be tried again`;
+    throw new HostError(`${code}.busy`, message);
   }
 
   /** The chains of a table, in no order. */
@@ -133,58 +155,44 @@ export class RulesReader {
   }
 
   #named(type: number, what: Named): readonly DumpedObject[] {
-    const body = bodyOf((writer) => writer.attributeText(what.attribute.TABLE, what.table));
-    return this.#asker.dump(type, body, (bytes, { start, end }) => readNamed(bytes, { start: start + 4, end }, what));
+    const body = this.#body(what.table === undefined ? [] : [[what.attribute.TABLE, what.table]]);
+    return this.#asker.dump(type, body, (bytes, message) => readNamed(bytes, message, what));
   }
 
-  #flags(table: string): number | undefined {
-    const body = bodyOf((writer) => writer.attributeText(NFTA.TABLE.NAME, table));
-    const read = (bytes: Uint8Array, message: NetlinkMessage): number | undefined => {
-      for (const { type, start } of readAttributes(bytes, message.start + 4, message.end)) {
-        if (type === NFTA.TABLE.FLAGS) return readUint32be(bytes, start);
-      }
-      return undefined;
+  #body(texts: readonly (readonly [attribute: number, text: string])[]): WriteBody {
+    return (writer) => {
+      writer.netfilterHeader(this.#family, 0);
+      for (const [attribute, text] of texts) writer.attributeText(attribute, text);
     };
-    return this.#asker.get(NFT_MSG.GETTABLE, body, { read, isAbsent: (errno) => errno === ENOENT });
   }
-}
-
-function bodyOf(attributes: WriteBody): WriteBody {
-  return (writer) => {
-    writer.netfilterHeader(familyInet, 0);
-    attributes(writer);
-  };
 }
 
 interface Named {
-  readonly table: string;
+  /** Undefined: objects of all tables. */
+  readonly table?: string;
   readonly attribute: { readonly TABLE: number; readonly NAME: number; readonly FLAGS: number };
   readonly settings: ReadonlySet<number>;
 }
 
-interface Range {
-  readonly start: number;
-  readonly end: number;
-}
-
 /** Undefined for objects of other tables, and for the unnamed sets within rules, which cannot be changed. */
-function readNamed(bytes: Uint8Array, range: Range, what: Named): DumpedObject | undefined {
+function readNamed(bytes: Uint8Array, message: NetlinkMessage, what: Named): DumpedObject | undefined {
   let name = '';
   let flags = 0;
-  const settings: Uint8Array[] = [];
-  for (const { type, start, end } of readAttributes(bytes, range.start, range.end)) {
+  const settings: (readonly [number, Uint8Array])[] = [];
+  for (const { type, start, end } of readAttributes(bytes, message.start + headerLength, message.end)) {
+    // Older kernels list the chains of all tables.
     if (type === what.attribute.TABLE && readText(bytes, start, end) !== what.table) return undefined;
     if (type === what.attribute.NAME) name = readText(bytes, start, end);
     if (type === what.attribute.FLAGS) flags = readUint32be(bytes, start);
-    if (what.settings.has(type)) settings.push(Uint8Array.of(type), bytes.slice(start, end));
+    if (what.settings.has(type)) settings.push([type, bytes.slice(start, end)]);
   }
   const isUnnamed = what.attribute === NFTA.SET && (flags & NFT_SET.ANONYMOUS) !== 0;
-  return isUnnamed ? undefined : { name, settings: Buffer.concat(settings) };
+  return isUnnamed ? undefined : { name, settings };
 }
 
-function readElementList(bytes: Uint8Array, from: number, to: number): readonly DumpedElement[] {
+function readElementList(bytes: Uint8Array, message: NetlinkMessage): readonly DumpedElement[] {
   const found: DumpedElement[] = [];
-  for (const { type, start, end } of readAttributes(bytes, from, to)) {
+  for (const { type, start, end } of readAttributes(bytes, message.start + headerLength, message.end)) {
     if (type !== NFTA.ELEM_LIST.ELEMENTS) continue;
     for (const item of readAttributes(bytes, start, end)) {
       const element = { key: new Uint8Array(0), data: new Uint8Array(0) };
@@ -196,4 +204,14 @@ function readElementList(bytes: Uint8Array, from: number, to: number): readonly 
     }
   }
   return found;
+}
+
+/** Reads a number; undefined if the attribute is absent. */
+function numberOf(attribute: number): (bytes: Uint8Array, message: NetlinkMessage) => number | undefined {
+  return (bytes, { start, end }) => {
+    for (const { type, start: from } of readAttributes(bytes, start + headerLength, end)) {
+      if (type === attribute) return readUint32be(bytes, from);
+    }
+    return undefined;
+  };
 }

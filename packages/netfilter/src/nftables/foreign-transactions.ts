@@ -1,0 +1,44 @@
+import type { Drift } from '@switchyard/core/engine';
+import type { NetlinkMessage } from '@switchyard/native';
+import { NFT_MSG } from './constants.ts';
+import { DriftReport } from './drift-report.ts';
+import type { DriftTally } from './drift-tally.ts';
+import { type ByteRange, type Generation, type NoticeReader, readGeneration } from './notices.ts';
+
+/** Reads notices transaction by transaction, and reports those of other processes whose tally is not empty. */
+export abstract class ForeignTransactions<Open extends { readonly tally: DriftTally }> implements NoticeReader {
+  readonly #report = new DriftReport();
+  /** Notices of the transaction under way, as far as they were received. */
+  protected open: Open | undefined;
+
+  /** Whether this process changed something through a socket. */
+  protected abstract isOwn(portId: number): boolean;
+  /** Reads one notice of another process into `open`. */
+  protected abstract noteChange(bytes: Uint8Array, type: number, range: ByteRange): void;
+  /** Whether a complete transaction is a foreign change. */
+  protected abstract isForeign(transaction: Open, generation: Generation): boolean;
+
+  note(bytes: Uint8Array, { type, portId, start, end }: NetlinkMessage): void {
+    const isOwn = this.isOwn(portId);
+    const range = { start: start + 4, end }; // behind nfgenmsg
+    if (type === NFT_MSG.NEWGEN) this.#close(readGeneration(bytes, range), isOwn);
+    else if (!isOwn) this.noteChange(bytes, type, range);
+  }
+
+  noteLoss(): void {
+    this.open = undefined;
+    this.#report.addLoss();
+  }
+
+  take(): Drift | undefined {
+    return this.#report.take();
+  }
+
+  /** A generation notice ends a transaction and names its process. */
+  #close(generation: Generation, isOwn: boolean): void {
+    const transaction = this.open;
+    this.open = undefined;
+    if (!this.#report.isNew(generation) || isOwn || transaction === undefined || transaction.tally.isEmpty) return;
+    if (this.isForeign(transaction, generation)) this.#report.add(transaction.tally, generation);
+  }
+}
