@@ -2,9 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { Random } from '@switchyard/core';
 import { seededRandom } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
-import { type BpfEntries, type BpfMap, type BpfMapShape, createMap, possibleCpus } from '../../src/index.ts';
-import { KernelMap } from '../../src/bpf/kernel-map.ts';
-import { updateEach, walkEntries } from '../../src/bpf/map-batches.ts';
+import { type BpfMap, type BpfMapShape, createMap, possibleCpus } from '../../src/index.ts';
 import { MemoryBpfMap } from '../../src/testing/index.ts';
 import { clearMap, contentOf, key32, mapCases, thrownBy } from '../../src/testing/map-cases.ts';
 
@@ -74,41 +72,6 @@ test.each(['hash', 'lruHash', 'lpmTrie', 'array', 'perCpuArray'] as const)(
     expect(map.entries().count).toBe(0);
   },
 );
-
-test.each(['hash', 'lruHash', 'lpmTrie', 'array'] as const)('a %s is also written and read one by one', (type) => {
-  const keySize = type === 'lpmTrie' ? 8 : 4;
-  using map = createMap({
-    name: 'swy_each',
-    type,
-    keySize,
-    valueSize: 4,
-    maxEntries: 6000,
-    ...(type === 'lpmTrie' ? { noPrealloc: true } : {}),
-  });
-  if (!(map instanceof KernelMap)) throw new Error('the map is not one of the kernel');
-  const count = 5000;
-  const keys = new Uint8Array(
-    Uint32Array.from({ length: (count * keySize) / 4 }, (_, word) =>
-      keySize === 4 ? word : word % 2 === 0 ? 32 : word,
-    ).buffer,
-  );
-  const values = new Uint8Array(Uint32Array.from({ length: count }, (_, index) => index).buffer);
-  updateEach(map, { keys, values, count });
-  const walked = walkEntries(map);
-  expect([walked.count, sortedPairs(walked)]).toEqual([map.entries().count, sortedPairs(map.entries())]);
-  if (type === 'array') return;
-  for (let index = 10; index < count; index++) map.delete(keys.subarray(index * keySize, (index + 1) * keySize));
-  expect(walkEntries(map).count).toBe(10);
-});
-
-/** Keys and values beside each other, in an order of their own. */
-function sortedPairs({ count, keys, values }: BpfEntries): readonly string[] {
-  const [keySize, valueSize] = [keys.length / count, values.length / count];
-  return Array.from({ length: count }, (_, index) => {
-    const key = Buffer.from(keys.subarray(index * keySize, (index + 1) * keySize)).toString('hex');
-    return `${key}=${Buffer.from(values.subarray(index * valueSize, (index + 1) * valueSize)).toString('hex')}`;
-  }).toSorted();
-}
 
 /** Types that both sides do exactly the same with. */
 const comparable: readonly BpfMapShape[] = [

@@ -10,16 +10,17 @@ import {
 } from '@switchyard/native';
 import { conntrack } from './flow-messages.ts';
 
+const { EINVAL, ENOENT, EOPNOTSUPP, EPERM } = constants.errno;
+const noCtnetlink = 'the kernel needs CONFIG_NF_CT_NETLINK; where it is a module: modprobe nf_conntrack_netlink';
+const advice: Readonly<Record<number, string>> = {
+  [EPERM]: 'run with CAP_NET_ADMIN',
+  [EOPNOTSUPP]: noCtnetlink,
+  [EINVAL]: noCtnetlink,
+};
+
 /** The error for a request that the kernel refused. */
 export function refusal(attempt: string, errno: number): NativeError {
-  const { EPERM, EOPNOTSUPP, EINVAL } = constants.errno;
-  const next =
-    errno === EPERM
-      ? 'run with CAP_NET_ADMIN'
-      : errno === EOPNOTSUPP || errno === EINVAL
-        ? 'the kernel needs CONFIG_NF_CT_NETLINK; where it is a module: modprobe nf_conntrack_netlink'
-        : '';
-  return new NativeError(attempt, { errno, syscall: 'ctnetlink' }, next);
+  return new NativeError(attempt, { errno, syscall: 'ctnetlink' }, advice[errno]);
 }
 
 /** Entries of all protocols in the socket's namespace, from the answer to `writeGetStatistics`. Throws `NativeError`. */
@@ -42,7 +43,7 @@ export function receiveMissing(socket: NetlinkSocket, buffer: Uint8Array): numbe
   let missing = 0;
   for (const [{ type, start }] of receiveAnswers(socket, buffer)) {
     const errno = type === NLMSG.ERROR ? readErrno(buffer, start) : 0;
-    if (errno === constants.errno.ENOENT) missing += 1;
+    if (errno === ENOENT) missing += 1;
     else if (errno !== 0) throw refusal('cannot delete a UDP flow', errno);
   }
   return missing;

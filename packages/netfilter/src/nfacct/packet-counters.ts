@@ -1,19 +1,17 @@
 import { constants } from 'node:os';
 import { UsageError } from '@switchyard/core';
 import {
-  MessageWriter,
   NativeError,
   NetlinkAsker,
+  type NetlinkMessage,
   type NetlinkOptions,
   type NetlinkSocket,
   NLM_F,
-  NLMSG,
   openNetlinkSocket,
   readAttributes,
-  readErrno,
   readText,
   readUint64be,
-  receiveAnswers,
+  type WriteBody,
 } from '@switchyard/native';
 
 /** Count of one counter of netfilter accounting since it was made. */
@@ -57,65 +55,51 @@ const { EBUSY, EEXIST, EINVAL, ENOENT, EPERM } = constants.errno;
 
 /** Opens nothing yet: each call has a socket of its own. */
 export function createPacketCounters({ netns, open = openNetlinkSocket }: PacketCounterOptions = {}): PacketCounters {
-  const connect = (): NetlinkSocket => open({ protocol: 'netfilter', netns });
+  const ask = <T>(attempt: string, work: (asker: NetlinkAsker) => T): T => {
+    using socket = open({ protocol: 'netfilter', netns });
+    return work(new NetlinkAsker(socket, { attempt, code: 'nfacct' }));
+  };
+  const tell = (attempt: string, type: number, flags: number, name: string): number =>
+    ask(attempt, (asker) =>
+      asker.tell(messageType(type), flags, (writer) => {
+        writer.netfilterHeader(0, 0);
+        writer.attributeText(accounting.name, name);
+      }),
+    );
   return {
     ensure: (name) => {
       if (name === '' || name.length > maxNameLength) {
         throw new UsageError('nfacct.name', `'${name}' cannot name a counter: 1 to ${maxNameLength} characters can`);
       }
-      // EEXIST where there is one.
-      const errno = ask(connect, request(accounting.new, NLM_F.ACK | NLM_F.CREATE | NLM_F.EXCL, name));
-      if (errno !== 0 && errno !== EEXIST) throw refusal(`cannot make the packet counter ${name}`, errno);
+      const attempt = `cannot make the packet counter ${name}`;
+      const errno = tell(attempt, accounting.new, NLM_F.CREATE | NLM_F.EXCL, name);
+      if (errno !== 0 && errno !== EEXIST) throw refusal(attempt, errno);
     },
     remove: (name) => {
-      // EBUSY while a rule uses it, ENOENT where there is none.
-      const errno = ask(connect, request(accounting.delete, NLM_F.ACK, name));
+      const attempt = `cannot remove the packet counter ${name}`;
+      const errno = tell(attempt, accounting.delete, 0, name);
       if (errno === 0) return true;
-      if (errno === ENOENT || errno === EBUSY) return false;
-      throw refusal(`cannot remove the packet counter ${name}`, errno);
+      if (errno === ENOENT || errno === EBUSY) return false; // none, or a rule uses it
+      throw refusal(attempt, errno);
     },
-    read: () => readAll(connect),
+    read: () => {
+      const attempt = 'cannot read the packet counters';
+      try {
+        return ask(attempt, (asker) => new Map(asker.dump(messageType(accounting.get), writeHeader, readCounter)));
+      } catch (error) {
+        throw error instanceof NativeError ? refusal(attempt, error.errno) : error;
+      }
+    },
   };
 }
 
-function request(type: number, flags: number, name: string): Uint8Array {
-  const writer = new MessageWriter();
-  writer.beginMessage({ type: (accounting.subsystem << 8) | type, flags: NLM_F.REQUEST | flags, sequence: 1 });
-  writer.netfilterHeader(0, 0);
-  writer.attributeText(accounting.name, name);
-  writer.endMessage();
-  return writer.bytes();
+function messageType(type: number): number {
+  return (accounting.subsystem << 8) | type;
 }
 
-/** The kernel has answered when `send` returns. */
-function ask(connect: () => NetlinkSocket, message: Uint8Array): number {
-  using socket = connect();
-  socket.send(message);
-  for (const [{ type, start }, bytes] of receiveAnswers(socket)) {
-    if (type === NLMSG.ERROR) return readErrno(bytes, start);
-  }
-  return EINVAL; // the kernel always answers a request with NLM_F_ACK
-}
+const writeHeader: WriteBody = (writer) => writer.netfilterHeader(0, 0);
 
-function readAll(connect: () => NetlinkSocket): ReadonlyMap<string, PacketCount> {
-  using socket = connect();
-  const attempt = 'cannot read the packet counters';
-  const asker = new NetlinkAsker(socket, { attempt, code: 'nfacct' });
-  const type = (accounting.subsystem << 8) | accounting.get;
-  try {
-    return new Map(
-      asker.dump(
-        type,
-        (writer) => writer.netfilterHeader(0, 0),
-        (bytes, { start, end }) => readCounter(bytes, start, end),
-      ),
-    );
-  } catch (error) {
-    throw error instanceof NativeError ? refusal(attempt, error.errno) : error;
-  }
-}
-
-function readCounter(bytes: Uint8Array, start: number, end: number): readonly [name: string, count: PacketCount] {
+function readCounter(bytes: Uint8Array, { start, end }: NetlinkMessage): readonly [name: string, count: PacketCount] {
   let name = '';
   let packets = 0;
   let count = 0;
@@ -127,12 +111,11 @@ function readCounter(bytes: Uint8Array, start: number, end: number): readonly [n
   return [name, { packets, bytes: count }];
 }
 
+const advice: Readonly<Record<number, string>> = {
+  [EPERM]: 'run with CAP_NET_ADMIN',
+  [EINVAL]: 'the kernel needs CONFIG_NETFILTER_NETLINK_ACCT; where it is a module: modprobe nfnetlink_acct',
+};
+
 function refusal(attempt: string, errno: number): NativeError {
-  const next =
-    errno === EPERM
-      ? 'run with CAP_NET_ADMIN'
-      : errno === EINVAL
-        ? 'the kernel needs CONFIG_NETFILTER_NETLINK_ACCT; where it is a module: modprobe nfnetlink_acct'
-        : '';
-  return new NativeError(attempt, { errno, syscall: 'nfnetlink_acct' }, next);
+  return new NativeError(attempt, { errno, syscall: 'nfnetlink_acct' }, advice[errno]);
 }

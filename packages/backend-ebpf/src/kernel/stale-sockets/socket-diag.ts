@@ -123,14 +123,12 @@ function receiveList(
   return found;
 }
 
+const advice: Readonly<Record<number, string>> = {
+  [EPERM]: 'run with CAP_NET_ADMIN',
+  [EOPNOTSUPP]: 'the kernel needs CONFIG_INET_DIAG_DESTROY',
+  [ENOENT]: 'the kernel needs CONFIG_INET_UDP_DIAG; where it is a module: modprobe udp_diag',
+};
+
 function refusal(attempt: string, errno: number): NativeError {
-  const next =
-    errno === EPERM
-      ? 'run with CAP_NET_ADMIN'
-      : errno === EOPNOTSUPP
-        ? 'the kernel needs CONFIG_INET_DIAG_DESTROY'
-        : errno === ENOENT
-          ? 'the kernel needs CONFIG_INET_UDP_DIAG; where it is a module: modprobe udp_diag'
-          : '';
-  return new NativeError(attempt, { errno, syscall: 'sock_diag' }, next);
+  return new NativeError(attempt, { errno, syscall: 'sock_diag' }, advice[errno]);
 }
