@@ -1,4 +1,13 @@
-import { type Clock, type IpFamily, type Logger, runTogether, type ServicePortKey } from '@switchyard/core';
+import {
+  type Clock,
+  HostError,
+  type IpFamily,
+  type Logger,
+  type Millis,
+  runTogether,
+  seconds,
+  type ServicePortKey,
+} from '@switchyard/core';
 import {
   type ApplyOutcome,
   type ApplyRequest,
@@ -10,7 +19,6 @@ import {
   type ServiceCounters,
 } from '@switchyard/core/engine';
 import { AppliedTable } from './kernel/applied-table.ts';
-import { type Follower, keepRunning } from './kernel/keep-running.ts';
 import type { EbpfKernel, Wire } from './kernel/kernel.ts';
 import { dumpMaps } from './kernel/maps/dump.ts';
 import { sumCounters } from './kernel/merge-outcomes.ts';
@@ -125,7 +133,6 @@ export class EbpfBackend implements DataplaneBackend {
     );
   }
 
-  /** Forwarding stays. */
   async [Symbol.asyncDispose](): Promise<void> {
     const { rules, wire, kernel } = this.#parts;
     this.#forget();
@@ -161,4 +168,45 @@ function faultOf(text: string): Fault {
 
 function contentFault(text: string): Fault {
   return { kind: 'element', text };
+}
+
+interface Follower {
+  readonly name: string;
+  run(signal: AbortSignal): Promise<void>;
+}
+
+const pause: Millis = seconds(1);
+/** Run time after which a follower counts as recovered. */
+const wellAfter: Millis = seconds(60);
+
+/** Runs followers until aborted. Restarts a failed one after a second, and logs a warning for the first failure after a recovery. */
+export async function keepRunning(
+  followers: readonly Follower[],
+  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+  signal: AbortSignal,
+): Promise<void> {
+  await Promise.all(followers.map((one) => keepOne(one, { clock, logger }, signal)));
+}
+
+async function keepOne(
+  { name, run }: Follower,
+  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+  signal: AbortSignal,
+): Promise<void> {
+  let hasFailed = false;
+  while (!signal.aborted) {
+    const start = clock.monotonic();
+    try {
+      await run(signal);
+      return;
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!(error instanceof HostError)) throw error;
+      if (clock.monotonic() - start >= wellAfter) hasFailed = false;
+      const log = hasFailed ? logger.debug : logger.warn;
+      log.call(logger, 'cannot follow the kernel; will be tried again every second', { what: name, error });
+      hasFailed = true;
+    }
+    await clock.sleep(pause, signal).catch(() => undefined);
+  }
 }

@@ -27,7 +27,6 @@ const cTypes: Readonly<Record<keyof typeof fieldSizes, string>> = {
   bytes16: 'struct sy_address',
 };
 
-/** C's names of map types. */
 const mapTypes = {
   hash: 'BPF_MAP_TYPE_HASH',
   array: 'BPF_MAP_TYPE_ARRAY',

@@ -28,13 +28,12 @@ import { removeRules } from './kernel/cleanup.ts';
 import type { IptablesClient } from './kernel/client/iptables-client.ts';
 import { RuleCounters } from './kernel/rule-counters.ts';
 import { LegacyLook } from './watch/legacy-look.ts';
-import { type RuleWatchOptions, watchRules } from './watch/rule-watch.ts';
+import { type RuleWatchOptions, watchRules } from './watch/watch-legacy.ts';
 import { dumpRules } from './kernel/dump.ts';
 import { readHeartbeat, writeHeartbeat } from './kernel/heartbeat.ts';
 import type { RenderChoices } from './render/options.ts';
 import { capabilities } from './kernel/probe.ts';
 
-/** The parts that a backend is constructed from. */
 export interface IptablesBackendParts {
   readonly client: IptablesClient;
   /** Runs the programs of both variants for cleanup. */
@@ -52,7 +51,6 @@ export interface IptablesBackendParts {
   readonly uptime?: () => Millis;
 }
 
-/** Drives the iptables rules of one family. */
 export class IptablesBackend implements DataplaneBackend {
   readonly name = 'iptables';
   readonly ipFamily: IpFamily;

@@ -1,8 +1,7 @@
 import { type IpFamily, UsageError } from '@switchyard/core';
 import { IptablesBackend } from './backend.ts';
 import { OwnProcesses } from './watch/own-processes.ts';
-import { openIptables } from './kernel/facts.ts';
-import type { IptablesHost } from './kernel/host.ts';
+import { type IptablesHost, openIptables } from './kernel/facts.ts';
 
 /** Finds out what the machine has, and opens one family. Rejects with `HostError` when iptables is not installed. */
 export async function openBackend(

@@ -9,7 +9,7 @@ export * from './netlink/read-messages.ts';
 export { addressChanges, type AddressWatchOptions } from './rtnetlink/addresses.ts';
 export { addressFamilies, type Device, type DeviceAddress, DeviceReader } from './rtnetlink/device-reader.ts';
 export { localAddresses, type LocalAddressOptions } from './rtnetlink/local-addresses.ts';
-export { trimMemory } from './trim-memory.ts';
+export { trimMemory } from './addon.ts';
 export * from './bpf/types.ts';
 export type { BpfAddon } from './bpf/bpf-addon.ts';
 export { createMap, openMapById, openPinnedMap } from './bpf/open-map.ts';
@@ -20,7 +20,7 @@ export { linkInfo, openPinnedLink } from './bpf/kernel-link.ts';
 export { type CgroupQueryOptions, linkCgroup, queryCgroup } from './bpf/cgroup-links.ts';
 export type { AttachedProgram } from './bpf/query.ts';
 export { listPins, pin, type PinOptions, unpin } from './bpf/pins.ts';
-export { possibleCpus } from './bpf/possible-cpus.ts';
+export { possibleCpus } from './bpf/map-layout.ts';
 export {
   attachTc,
   queryTcx,
@@ -32,7 +32,7 @@ export {
 } from './bpf/tc-links.ts';
 export { detachClsact, findClsact } from './bpf/clsact.ts';
 export { testRun, type TestRunOptions, type TestRunResult } from './bpf/test-run.ts';
-export { netnsCookie } from './bpf/namespaces.ts';
+export { netnsCookie } from './bpf/info.ts';
 export { findMount, isBpffs, isCgroup2, mountBpffs } from './bpf/mounts.ts';
 export { type BpfAbility, type BpfAbilityName, type BpfProbe, hasSetRetval, probeBpf } from './bpf/probe.ts';
 export { type AskerTexts, NetlinkAsker, type WriteBody } from './netlink/netlink-asker.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { trimMemory } from './trim-memory.ts';
+import { trimMemory } from './addon.ts';
 
 test('trimming finds the addon and leaves the process as it is', () => {
   const kept = Buffer.alloc(100_000, 7);

@@ -1,12 +1,14 @@
-import { type AppliedState, type ApplyOutcome, type ApplyRequest } from '@switchyard/core/engine';
+import type { AppliedState, ApplyOutcome, ApplyRequest } from '@switchyard/core/engine';
 import { diffTables, type ForwardingTable, type ServicePortKey, sorted, type TableDelta } from '@switchyard/core';
-import type { EbpfKernel, Wire } from './kernel.ts';
+import type { EbpfKernel, MapSet, Wire } from './kernel.ts';
 import { mergeOutcomes } from './merge-outcomes.ts';
-import { movesToRules } from './remainder/moves-to-rules.ts';
 import type { Programs } from './programs/programs.ts';
 import type { RulesPart, RulesShare } from './remainder/rules-part.ts';
+import { frontendFlags } from '../render/layouts.ts';
+import { MapReader } from './maps/read-maps.ts';
+import { keyOf } from '../render/render-service.ts';
+import { isLeftToRules } from '../render/remainder/left-to-rules.ts';
 
-/** Parts that follow a table beside rules. */
 export interface AppliedParts {
   readonly kernel: EbpfKernel;
   readonly programs: Programs;
@@ -117,4 +119,22 @@ function withFormer(table: ForwardingTable, known: ForwardingTable | undefined, 
   const keys = [...refused.keys()];
   const former = keys.flatMap((key) => known?.services.get(key) ?? []);
   return { ...table, services: sorted(table.services).with(former, keys) };
+}
+
+/**
+ * Whether the maps have a frontend that a table leaves to rules, so that it moves when the table is written. For a process without a
+ * record of that. Looks up frontends with source ranges only, which are few.
+ */
+function movesToRules(found: MapSet, table: ForwardingTable): boolean {
+  const reader = new MapReader(found);
+  for (const service of table.services.values()) {
+    const { protocol, frontends } = service;
+    if (protocol === 'SCTP') continue; // programs never had it
+    for (const frontend of frontends) {
+      if (!isLeftToRules(service, frontend)) continue;
+      const entry = reader.frontend(keyOf(frontend, protocol));
+      if (entry !== undefined && (entry.actions & frontendFlags.socketsPass) === 0) return true;
+    }
+  }
+  return false;
 }

@@ -1,7 +1,7 @@
 import { HostError, InvariantError, seconds } from '@switchyard/core';
 import { ManualClock, MemoryLogger } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
-import { keepRunning } from './keep-running.ts';
+import { keepRunning } from '../backend.ts';
 
 function untilAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));

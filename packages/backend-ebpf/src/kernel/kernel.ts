@@ -59,7 +59,6 @@ export interface Wire extends AsyncDisposable {
   ensure(signal: AbortSignal): Promise<number>;
   /** As `WirePath.findFaults`. */
   findFaults(signal: AbortSignal): Promise<readonly string[]>;
-  /** Attaches the program to new uplinks until aborted. */
   follow(signal: AbortSignal): Promise<void>;
   /** Removes programs of all versions. Returns descriptions of what it removed. */
   remove(signal: AbortSignal): Promise<readonly string[]>;

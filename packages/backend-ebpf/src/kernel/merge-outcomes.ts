@@ -1,7 +1,6 @@
 import { type ApplyOutcome, outcomeOf, type ServiceCounters } from '@switchyard/core/engine';
 import type { ServicePortKey } from '@switchyard/core';
 
-/** Outcome of writing the maps. */
 export interface MapsOutcome {
   readonly writes: number;
   /** Services that do not fit, or cannot be rendered. Their former entries stay. */

@@ -1,12 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type BackendCapabilities, type ProbeResult } from '@switchyard/core/engine';
+import type { BackendCapabilities, ProbeResult } from '@switchyard/core/engine';
 import { HostError, messageOf, millis } from '@switchyard/core';
-import { type BpfProbe, findMount, isBpffs, isCgroup2, probeBpf } from '@switchyard/native';
+import { type BpfAbilityName, type BpfProbe, findMount, isBpffs, isCgroup2, probeBpf } from '@switchyard/native';
 import type { EbpfHost } from './host.ts';
 import { findOtherPrograms, ourPrograms, refusalText } from './programs/other-load-balancers.ts';
 import { objectFile } from './programs/object-files.ts';
-import { missingAbilities, type Need } from './missing-abilities.ts';
 
 /** The machine as a probe uses it; tests have their own. */
 export interface ProbedMachine {
@@ -32,11 +31,8 @@ const needs: readonly Need[] = [
   ['netnsCookie', 'cookies of network namespaces (Linux 5.14)'],
 ];
 
-/** Results of other probes. */
 export interface ProbedParts {
-  /** Result of the nftables backend's probe. */
   readonly library: ProbeResult;
-  /** As `wireFaults`. */
   readonly wire: readonly string[];
 }
 
@@ -51,7 +47,6 @@ export function probeMachine(
   return { status: 'usable', capabilities: capabilitiesOf(library.capabilities) };
 }
 
-/** The backend's capabilities, given those of its library. */
 export function capabilitiesOf(library: BackendCapabilities): BackendCapabilities {
   return { ...library, usesKernelConntrack: true, minSyncPeriod: millis(0) };
 }
@@ -139,4 +134,14 @@ export function cgroupOf({ cgroup }: Pick<EbpfHost, 'cgroup'>): string {
   if (folder !== undefined && isCgroup2(folder)) return folder;
   const what = folder === undefined ? 'cgroup2 is not mounted' : `${folder} is not a folder of a cgroup2 mount`;
   throw new HostError('ebpf.cgroup', `cannot attach programs to sockets: ${what}; see --switchyard-ebpf-cgroup`);
+}
+
+export type Need = readonly [ability: BpfAbilityName, text: string];
+
+/** Descriptions of the abilities that the kernel lacks, with its errors. */
+export function missingAbilities(needs: readonly Need[], { abilities }: BpfProbe): readonly string[] {
+  return needs.flatMap(([name, text]) => {
+    const ability = abilities[name];
+    return ability.status === 'usable' ? [] : [`the kernel lacks ${text} (${ability.reason})`];
+  });
 }

@@ -9,9 +9,7 @@ import type { IdentifiedService } from './maps/service-writer.ts';
 export interface StatisticsReading {
   /** The current map. Growth replaces it, also during a reading. Throws `HostError` when none is open. */
   readonly statistics: () => BpfMap;
-  /** All services with an id. */
   readonly services: Iterable<IdentifiedService>;
-  /** As for `CountsUpdate.isKnown`. */
   readonly isKnown: (key: ServicePortKey) => boolean;
 }
 
@@ -38,7 +36,6 @@ export class ServiceStatistics {
     this.#clock = clock;
   }
 
-  /** The totals of the last `read`. */
   get latest(): ReadonlyMap<ServicePortKey, ServiceCounters> {
     return this.#counts.latest;
   }

@@ -1,6 +1,5 @@
 import type { BpfMap } from '@switchyard/native';
 
-/** One element of a map. */
 export type MapElement = readonly [key: Uint8Array, value: Uint8Array];
 
 /** Makes a small map hold exactly these elements; writes new and changed ones before it deletes. Returns writes. Throws `NativeError`. */
@@ -11,7 +10,6 @@ export function writeElements(map: BpfMap, wanted: readonly MapElement[]): numbe
   return missing.length + extra.length;
 }
 
-/** Whether a map holds exactly these elements. */
 export function holdsElements(map: BpfMap, wanted: readonly MapElement[]): boolean {
   const { missing, extra } = differences(map, wanted);
   return missing.length + extra.length === 0;

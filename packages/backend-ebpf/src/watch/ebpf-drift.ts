@@ -1,16 +1,12 @@
-import { type Clock, type Millis, millis, runTogether, seconds, untilBeat } from '@switchyard/core';
-import { type Drift, type DriftKind } from '@switchyard/core/engine';
+import { abortable, type Clock, type Millis, millis, runTogether, seconds, untilBeat } from '@switchyard/core';
+import type { Drift, DriftKind } from '@switchyard/core/engine';
 import { DriftTally } from '@switchyard/netfilter';
-import { DriftGate } from './drift-gate.ts';
-import { Pace } from './pace.ts';
 
-/** A change by another process: its kind, and a description for operators. */
 export interface Fault {
   readonly kind: DriftKind;
   readonly text: string;
 }
 
-/** Checks for drift. */
 export interface EbpfDriftOptions {
   readonly clock: Clock;
   /** Checks of at most a millisecond: links, pins, small maps, the guard table. Run every 400 ms, one after the other. */
@@ -104,5 +100,116 @@ export class EbpfDrift {
     }
     await this.#gate.passed(epoch, healLimit, signal);
     if (this.#gate.epoch === epoch) this.#toldIn = undefined;
+  }
+}
+
+/** Time between the beginnings of two rounds, in milliseconds. */
+const roundTime = 800;
+/** Maximum share of a CPU: expensive rounds begin less often, up to `longestRound`. */
+const maxShare = 0.02;
+const longestRound = 2500;
+/** Number of rounds whose cost is remembered. */
+const remembered = 8;
+/** Length of a time slice in milliseconds: several parts in a row, because waking up costs as much as several of them. */
+const timeSlice = 2;
+/** Pause between two time slices, in which other work runs. Short, because a difference may show at the end of a round only. */
+const pause: Millis = millis(3);
+
+/** Divides a round into time slices with pauses, and sets the pause between rounds. */
+class Pace {
+  readonly #clock: Clock;
+  #roundBegan = 0;
+  #sliceBegan = 0;
+  #spent = 0;
+  readonly #recent: number[] = [];
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** A round begins, and its first time slice. */
+  begin(): void {
+    this.#spent = 0;
+    this.beginTimeSlice();
+    this.#roundBegan = this.#sliceBegan;
+  }
+
+  beginTimeSlice(): void {
+    this.#sliceBegan = this.#clock.monotonic();
+  }
+
+  /** Pause after a part; undefined if the next can follow at once. */
+  afterPart(): Millis | undefined {
+    const spent = this.#clock.monotonic() - this.#sliceBegan;
+    if (spent < timeSlice) return undefined;
+    this.#spent += spent;
+    return pause;
+  }
+
+  afterRound(): Millis {
+    const now = this.#clock.monotonic();
+    this.#spent += now - this.#sliceBegan;
+    // On a busy machine a time slice takes longer because other processes run, so the cheapest of some rounds is the best estimate.
+    this.#recent.push(this.#spent);
+    if (this.#recent.length > remembered) this.#recent.shift();
+    const cost = Math.min(...this.#recent);
+    const rest = Math.min(Math.max(roundTime, cost / maxShare), longestRound) - (now - this.#roundBegan);
+    return millis(Math.max(pause, rest));
+  }
+}
+
+/**
+ * Separates looks from applies. During an apply the kernel's state is between two tables, so no look starts, and the result of a look
+ * during which an apply began is ignored.
+ */
+class DriftGate {
+  readonly #clock: Clock;
+  #holds = 0;
+  #begun = 0;
+  #opened = Promise.withResolvers<undefined>();
+  #next = Promise.withResolvers<undefined>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Number of applies that have begun. */
+  get epoch(): number {
+    return this.#begun;
+  }
+
+  /** Closes the gate until the result is disposed. */
+  hold(): Disposable {
+    this.#begun++;
+    this.#next.resolve(undefined);
+    this.#next = Promise.withResolvers();
+    if (this.#holds++ === 0) this.#opened = Promise.withResolvers();
+    let isHeld = true;
+    return {
+      [Symbol.dispose]: () => {
+        if (!isHeld) return;
+        isHeld = false;
+        if (--this.#holds === 0) this.#opened.resolve(undefined);
+      },
+    };
+  }
+
+  /** Resolves when no apply is running. Rejects with `signal.reason`. */
+  async free(signal: AbortSignal): Promise<void> {
+    while (this.#holds > 0) await abortable(this.#opened.promise, signal);
+    signal.throwIfAborted();
+  }
+
+  /** Resolves when an apply that began after `epoch` has ended, or none began for `limit`. Rejects with `signal.reason`. */
+  async passed(epoch: number, limit: Millis, signal: AbortSignal): Promise<void> {
+    if (this.#begun === epoch) {
+      const stop = new AbortController();
+      try {
+        await Promise.race([this.#next.promise, this.#clock.sleep(limit, AbortSignal.any([signal, stop.signal]))]);
+      } finally {
+        stop.abort();
+      }
+    }
+    await this.free(signal);
   }
 }

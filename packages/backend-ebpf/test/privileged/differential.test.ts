@@ -15,7 +15,7 @@ import { describe, expect, test } from 'vitest';
 import type { MapSet } from '../../src/kernel/kernel.ts';
 import { offsetOf, sourceClassIndex } from '../../src/render/layouts.ts';
 import { ServiceWriter } from '../../src/kernel/maps/service-writer.ts';
-import { addressFlags } from '../../src/kernel/node-addresses/address-flags.ts';
+import { addressFlags } from '../../src/kernel/node-addresses/node-addresses.ts';
 import { addressBytes } from '../../src/render/settings/address-bytes.ts';
 import { Settings } from '../../src/kernel/settings/settings.ts';
 import { pickOutcomes } from '../../src/testing/trace-packet.ts';

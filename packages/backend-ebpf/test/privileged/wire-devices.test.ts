@@ -7,7 +7,7 @@ import { type LabHost, type LabProcess, sitePort } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { objectFile } from '../../src/kernel/programs/object-files.ts';
 import { readNetwork } from '../../src/kernel/wire/devices.ts';
-import { defaultWireMarks } from '../../src/kernel/wire/marks.ts';
+import { defaultWireMarks } from '../../src/kernel/wire/guard-rules.ts';
 import { UplinkPrograms } from '../../src/kernel/wire/uplink-programs.ts';
 import type { WirePath } from '../../src/kernel/wire/wire-path.ts';
 import { netnsOf, signal, WireSite } from './wire-site.ts';

@@ -3,7 +3,7 @@ import { createCommandRunner } from '@switchyard/host';
 import { type BpfObject, loadBpfObject, testRun } from '@switchyard/native';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { objectFile } from '../../src/kernel/programs/object-files.ts';
-import { defaultWireMarks } from '../../src/kernel/wire/marks.ts';
+import { defaultWireMarks } from '../../src/kernel/wire/guard-rules.ts';
 import { type ActionText, mapped, WireMaps } from './wire-maps.ts';
 
 // The program alone: packets in, verdict and mark out. No interface, no rules; the namespace is for conntrack's entries.

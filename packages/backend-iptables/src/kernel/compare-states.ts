@@ -5,7 +5,6 @@ import { chainNames } from '../render/names.ts';
 import { isOurChain } from '@switchyard/netfilter/iptables';
 import { isTargetOfOurs } from './our-chains.ts';
 
-/** A chain that differs from its recorded state. */
 export interface ChainDifference {
   readonly table: TableName;
   readonly chain: string;

@@ -1,15 +1,13 @@
-import { HostError, type IpFamily } from '@switchyard/core';
+import { type Clock, HostError, type IpFamily, type Logger, type Millis } from '@switchyard/core';
 import { createPacketCounters, type PacketCounters } from '@switchyard/netfilter';
 import { type IptablesPrograms, type IptablesVariant, isVersionAtLeast } from '@switchyard/netfilter/iptables';
-import { createIptablesClient, findPrograms } from './client/create-client.ts';
+import { createIptablesClient, findPrograms, tryRules } from './client/create-client.ts';
 import { detectVariant } from './client/detect-variant.ts';
 import type { IptablesClient } from './client/iptables-client.ts';
 import { parseRefusal } from './client/refusal.ts';
-import { tryRules } from './client/try-rules.ts';
-import type { IptablesHost } from './host.ts';
 import { nfacctNames } from '../render/names.ts';
+import type { CommandRunner } from '@switchyard/host';
 
-/** Capabilities of iptables and the kernel on this machine that rules may use. */
 export interface IptablesFacts {
   readonly variant: IptablesVariant;
   /** Such as `1.8.9`. */
@@ -20,12 +18,10 @@ export interface IptablesFacts {
   readonly nfacct: boolean;
 }
 
-/** Parts of the host that are needed to find the facts. */
 export type FactsHost = Pick<IptablesHost, 'runner' | 'variant' | 'logger'> & {
   readonly [K in 'netns' | 'packetCounters']?: IptablesHost[K] | undefined;
 };
 
-/** A client, and the capabilities that its rules may use. */
 export interface OpenedIptables {
   readonly client: IptablesClient;
   readonly facts: IptablesFacts;
@@ -86,3 +82,25 @@ async function nfacctObstacle(
 
 const chain = 'SWITCHYARD-PROBE';
 const trial = `*filter\n:${chain} - [0:0]\n-A ${chain} -m nfacct --nfacct-name ${nfacctNames.invalidDropped}\nCOMMIT\n`;
+
+/** The machine as this backend uses it. */
+export interface IptablesHost {
+  /** Runs `iptables-restore` and its relatives, in the network namespace to be programmed. */
+  readonly runner: CommandRunner;
+  readonly logger: Logger;
+  /** Which of the kernel's two iptables is programmed. `auto`: the one in use, detected by the kubelet's hint chains. */
+  readonly variant: IptablesVariant | 'auto';
+  /** `iptables.masqueradeBit`, 0 to 31. */
+  readonly masqueradeBit: number;
+  readonly localhostNodePorts: boolean;
+  /** conntrack is liberal about TCP windows (`conntrack.tcpBeLiberal`, or the kernel's setting): INVALID is not dropped. */
+  readonly tcpBeLiberal: boolean;
+  /** How often legacy rules are read to notice foreign changes, and stale chains of large clusters removed. */
+  readonly syncPeriod: Millis;
+  /** Path of the network namespace whose nftables events are watched; default: the process's own. `runner` must run in the same. */
+  readonly netns?: string | undefined;
+  /** Counters of netfilter accounting; default: the kernel's, by netlink, in `netns`. Fakes have their own. */
+  readonly packetCounters?: PacketCounters;
+  /** Default: the machine's. */
+  readonly clock?: Clock;
+}

@@ -21,7 +21,7 @@ import {
 import { detectVariant } from './client/detect-variant.ts';
 import { parseRefusal } from './client/refusal.ts';
 import { featureText, type RuleFeature, ruleFeatures } from './client/rule-features.ts';
-import { trialTimeout as timeout, tryRules } from './client/try-rules.ts';
+import { trialTimeout as timeout, tryRules } from './client/create-client.ts';
 
 /**
  * The oldest versions. legacy: the first `iptables-restore` that waits for the lock, and the first with `--random-fully`. nft:
@@ -37,7 +37,6 @@ export const capabilities: BackendCapabilities = {
   minSyncPeriod: seconds(1),
 };
 
-/** The machine to probe. */
 export interface ProbedHost {
   readonly runner: CommandRunner;
   readonly variant: IptablesVariant | 'auto';

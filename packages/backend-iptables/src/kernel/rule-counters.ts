@@ -5,7 +5,6 @@ import type { OwnedEntry } from './apply/entry-owners.ts';
 import { chainNames } from '../render/names.ts';
 import type { IptablesClient } from './client/iptables-client.ts';
 
-/** Source of the counters, and the client that reads them. */
 export interface RuleCountersOptions {
   readonly client: Pick<IptablesClient, 'list'>;
   readonly clock: Clock;

@@ -1,7 +1,6 @@
 /** The iptables tables that the agent writes to. */
 export const tableNames = ['nat', 'filter', 'mangle'] as const;
 
-/** An iptables table that the agent writes to. */
 export type TableName = (typeof tableNames)[number];
 
 /**

@@ -1,11 +1,9 @@
 import { addressAndPort, type Endpoint, type TrafficPolicy } from '@switchyard/core';
 import type { Chain, RuleText } from './chains.ts';
 import { chainNames, endpointChain } from './names.ts';
-import { probabilityOf } from './probability.ts';
 import { commentOf, hostMask, ruleOf } from './rule-text.ts';
 import { leadsTo, type ServicePlan } from './service-plan.ts';
 
-/** An endpoint as rules name it. */
 export interface NamedEndpoint {
   /** `10.0.0.1:80` or `[fd00::1]:80`. */
   readonly text: string;
@@ -85,4 +83,28 @@ function isAffine(plan: ServicePlan): boolean {
 /** The kernel's list of an endpoint's clients (xt_recent), by the whole address. */
 function recentList({ options }: ServicePlan, { chain }: NamedEndpoint): string {
   return `--name ${chain} --mask ${hostMask(options.ipFamily)} --rsource`;
+}
+
+const cache: string[] = [];
+
+/** The kernel keeps probabilities as multiples of this part. */
+const one = 2 ** 31;
+
+/**
+ * One in `count`, as `iptables-save` prints what kube-proxy writes: kube-proxy gives ten digits, the kernel keeps a multiple of
+ * 2^-31, and that is printed with eleven digits, which lead to the same multiple again.
+ */
+export function probabilityOf(count: number): string {
+  return (cache[count] ??= printed(Math.round(Number((1 / count).toFixed(10)) * one)));
+}
+
+/** `multiple` / 2^31 with eleven digits; a tie goes to the even digit, as printf has it (1 in 4096 is one). */
+function printed(multiple: number): string {
+  const scaled = BigInt(multiple) * 10n ** 11n;
+  const whole = BigInt(one);
+  let digits = scaled / whole;
+  const twice = (scaled % whole) * 2n;
+  if (twice > whole || (twice === whole && digits % 2n === 1n)) digits += 1n;
+  const text = digits.toString().padStart(12, '0');
+  return `${text.slice(0, -11)}.${text.slice(-11)}`;
 }

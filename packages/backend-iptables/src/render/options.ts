@@ -1,13 +1,10 @@
 import type { Cidr, ForwardingTable, IpFamily, PodDetector } from '@switchyard/core';
 
-/** Settings for rendering all Services of a family. */
 export interface RenderOptions {
   readonly ipFamily: IpFamily;
   /** The bit by which a packet is marked for masquerading (`iptables.masqueradeBit`), as a number such as 0x4000. */
   readonly masqueradeMark: number;
-  /** `ForwardingTable.nodePortCidrs`. */
   readonly nodePortCidrs: readonly Cidr[];
-  /** `ForwardingTable.nodePortsOnLoopback` is `kernel`. */
   readonly localhostNodePorts: boolean;
   /** Whether packets that conntrack calls INVALID are dropped. False where conntrack is liberal about TCP windows. */
   readonly dropInvalid: boolean;

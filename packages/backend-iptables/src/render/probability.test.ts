@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { probabilityOf } from './probability.ts';
+import { probabilityOf } from './endpoint-chains.ts';
 
 test.each([
   [2, '0.50000000000'],

@@ -16,12 +16,10 @@ export function commentOf(text: string): string {
   return `-m comment --comment "${text}"`;
 }
 
-/** The bits of a mark as iptables prints them. */
 export function hexOf(mark: number): string {
   return `0x${(mark >>> 0).toString(16)}`;
 }
 
-/** The mask of a whole address. */
 export function hostMask(ipFamily: IpFamily): string {
   return ipFamily === 'IPv4' ? '255.255.255.255' : 'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff';
 }

@@ -82,7 +82,6 @@ export function refusalOf(plan: ServicePlan, fates: Fates): 'reject' | 'drop' | 
   return kind === 'forward' ? undefined : kind;
 }
 
-/** The error for what KUBE chains cannot express. */
 export function inexpressible(service: ServiceForwarding, what: string): UsageError {
   return new UsageError(
     'iptables.inexpressible',

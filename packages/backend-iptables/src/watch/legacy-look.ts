@@ -4,7 +4,6 @@ import { type Reading, readTable } from '../kernel/apply/read-kernel.ts';
 import { type ChainDifference, compareStates } from '../kernel/compare-states.ts';
 import { tableNames } from '../render/chains.ts';
 
-/** Recorded kernel state, and the means to read it again. */
 export interface KnownKernel {
   /** Undefined while unknown. A new object after each full reading. */
   readonly state: KernelState | undefined;
@@ -35,7 +34,6 @@ export class LegacyLook {
     };
   }
 
-  /** Records a written change. */
   noteWritten(change: Change): void {
     this.#written?.add(keyOf(chainOf(change)));
   }

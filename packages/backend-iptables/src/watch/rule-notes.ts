@@ -7,15 +7,16 @@ import {
   ForeignTransactions,
   type Generation,
   NFT_MSG,
+  NFTA,
   noticeWords,
   readNames,
 } from '@switchyard/netfilter';
 import { isOurChain } from '@switchyard/netfilter/iptables';
-import { type ChainRef, chainKey } from '../kernel/apply/change.ts';
+import { chainKey, type ChainRef } from '../kernel/apply/change.ts';
 import { type TableName, tableNames } from '../render/chains.ts';
-import { jumpTarget } from './jump-target.ts';
 import { isSharedWithOthers, isTargetOfOurs, tableText } from '../kernel/our-chains.ts';
 import type { OwnProcesses } from './own-processes.ts';
+import { readAttributes, readText } from '@switchyard/native';
 
 /** Receives foreign changes of chains. */
 export interface ForeignChanges {
@@ -27,7 +28,6 @@ export interface ForeignChanges {
   noteAll(): void;
 }
 
-/** Family to watch, and the receiver of foreign changes. */
 export interface RuleNotesOptions {
   readonly ipFamily: IpFamily;
   readonly own: OwnProcesses;
@@ -50,7 +50,6 @@ const subjects: ReadonlySet<number> = new Set([
   NFT_MSG.DELRULE,
 ]);
 
-/** Notices read so far of one foreign transaction. */
 interface Transaction {
   readonly tally: DriftTally;
   /** Texts already counted: a flushed chain loses many rules and is reported once. */
@@ -132,4 +131,30 @@ function isOursAmongOthers(
   const target = jumpTarget(bytes, range);
   if (target !== undefined) return isTargetOfOurs(target);
   return type === NFT_MSG.DELRULE && isTargetOfOurs(chain);
+}
+
+/** The way from the attributes of an immediate expression to those of its verdict. */
+const toVerdict: readonly number[] = [NFTA.EXPR.DATA, NFTA.IMMEDIATE.DATA, NFTA.DATA.VERDICT, NFTA.VERDICT.CHAIN];
+
+/** The chain that a rule of a notice jumps or goes to; undefined for none. The range is that of its attributes. */
+function jumpTarget(bytes: Uint8Array, rule: ByteRange): string | undefined {
+  const expressions = find(bytes, rule, NFTA.RULE.EXPRESSIONS);
+  if (expressions === undefined) return undefined;
+  for (const expression of readAttributes(bytes, expressions.start, expressions.end)) {
+    const target = expression.type === NFTA.LIST.ELEM ? verdictChain(bytes, expression) : undefined;
+    if (target !== undefined) return target;
+  }
+  return undefined;
+}
+
+function verdictChain(bytes: Uint8Array, expression: ByteRange): string | undefined {
+  const name = find(bytes, expression, NFTA.EXPR.NAME);
+  if (name === undefined || readText(bytes, name.start, name.end) !== 'immediate') return undefined;
+  let at: ByteRange | undefined = expression;
+  for (const step of toVerdict) at = at && find(bytes, at, step);
+  return at && readText(bytes, at.start, at.end);
+}
+
+function find(bytes: Uint8Array, { start, end }: ByteRange, type: number): ByteRange | undefined {
+  return readAttributes(bytes, start, end).find((one) => one.type === type);
 }

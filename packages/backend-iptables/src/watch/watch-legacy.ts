@@ -1,16 +1,18 @@
 import { type Clock, type IpFamily, type Logger, type Millis, millis } from '@switchyard/core';
-import { type Drift } from '@switchyard/core/engine';
+import type { Drift } from '@switchyard/core/engine';
 import type { ChainDifference } from '../kernel/compare-states.ts';
 import type { LegacyLook } from './legacy-look.ts';
 import { tableText } from '../kernel/our-chains.ts';
-import type { ForeignChanges } from './rule-notes.ts';
+import { type ForeignChanges, RuleNotes } from './rule-notes.ts';
+import { watchTables } from '@switchyard/netfilter';
+import type { IptablesClient } from '../kernel/client/iptables-client.ts';
+import type { OwnProcesses } from './own-processes.ts';
 
 /** Maximum share of one core that looking takes. */
 const maxShare = 0.02;
 /** Maximum number of changes listed in a report; further ones are counted. */
 const maxListed = 5;
 
-/** Interval and family of the looks. */
 export interface LegacyWatchOptions {
   readonly ipFamily: IpFamily;
   readonly look: Pick<LegacyLook, 'compare'>;
@@ -55,4 +57,32 @@ function wordsOf(differences: readonly ChainDifference[], ipFamily: IpFamily): r
     .map(({ table, chain, what }) => `chain ${chain} ${what} (table ${tableText(ipFamily, table)})`);
   const more = differences.length - words.length;
   return more > 0 ? [...words, `and ${more} more`] : words;
+}
+
+export interface RuleWatchOptions {
+  readonly client: Pick<IptablesClient, 'ipFamily' | 'variant'>;
+  readonly look: Pick<LegacyLook, 'compare'>;
+  readonly foreign: ForeignChanges;
+  /** The processes of the client. */
+  readonly own: OwnProcesses;
+  readonly netns?: string | undefined;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Minimum time between two looks at legacy tables. */
+  readonly period: Millis;
+}
+
+/**
+ * Reports foreign changes to the rules of one family until aborted: from kernel notices with the nft variant, by polling with
+ * legacy. Notes the changed chains in `foreign` before each report. Rejects with `HostError`.
+ */
+export function watchRules(
+  options: RuleWatchOptions,
+  report: (drift: Drift) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const { client, netns, clock } = options;
+  const { ipFamily, variant } = client;
+  if (variant === 'legacy') return watchLegacy({ ...options, ipFamily }, report, signal);
+  return watchTables({ netns, clock, notes: new RuleNotes({ ...options, ipFamily }) }, report, signal);
 }

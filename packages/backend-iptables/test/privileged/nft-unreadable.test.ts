@@ -1,10 +1,9 @@
-import { type ApplyOutcome } from '@switchyard/core/engine';
+import type { ApplyOutcome } from '@switchyard/core/engine';
 import { noopLogger, seconds } from '@switchyard/core';
 import { situation, there } from '@switchyard/core/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { IptablesBackend } from '../../src/backend.ts';
-import { openIptablesClient } from '../../src/kernel/client/create-client.ts';
-import { UnreadableTableError } from '../../src/kernel/client/unreadable-table.ts';
+import { openIptablesClient, UnreadableTableError } from '../../src/kernel/client/create-client.ts';
 import { createNamespace, signal, type TestNamespace } from './support.ts';
 
 let namespace: TestNamespace;

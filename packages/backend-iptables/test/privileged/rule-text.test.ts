@@ -6,7 +6,7 @@ import { openIptablesClient } from '../../src/kernel/client/create-client.ts';
 import type { IptablesClient } from '../../src/kernel/client/iptables-client.ts';
 import { chainNames, nfacctNames } from '../../src/render/names.ts';
 import { type RenderChoices, type RenderOptions, renderOptions } from '../../src/render/options.ts';
-import { probabilityOf } from '../../src/render/probability.ts';
+import { probabilityOf } from '../../src/render/endpoint-chains.ts';
 import { renderService } from '../../src/render/render-service.ts';
 import { renderHealthCheck, renderSettings } from '../../src/render/render-settings.ts';
 import { kubeProxyCluster, kubeProxyRules } from '../kube-proxy-rules.ts';

@@ -37,8 +37,7 @@ import {
   type PreviousSlots,
   slotsOf,
 } from '../render/place-service.ts';
-import { renderAffinity } from '../render/render-affinity.ts';
-import { type RenderContext, renderFixed } from '../render/render-service.ts';
+import { renderAffinity, type RenderContext, renderFixed } from '../render/render-service.ts';
 import type { SharedClaims } from '../render/shared-claims.ts';
 import type { KernelObject, NftTransport } from './transport.ts';
 
@@ -107,7 +106,6 @@ export class KernelState {
   }
 }
 
-/** The table to read, and the means to read it. */
 export interface KernelToRead {
   readonly transport: NftTransport;
   readonly table: TableName;
@@ -171,7 +169,6 @@ export interface RecoveredIds {
 
 /** Ids recorded before the kernel was read. */
 export interface Memory {
-  /** The id a service had before the kernel was read back. */
   known(key: ServicePortKey): number | undefined;
   readonly suffix: FamilySuffix;
 }

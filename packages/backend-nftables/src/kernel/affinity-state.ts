@@ -20,7 +20,6 @@ export class AffinityState {
     }
   }
 
-  /** Ids of all sets that occur. */
   *sets(): Generator<number, undefined, unknown> {
     yield* this.#places.keys();
     yield* this.#endpoints.keys();
@@ -36,7 +35,6 @@ export class AffinityState {
     return Array.from({ length }, (_, place) => endpoints?.get(places.get(place) ?? 0));
   }
 
-  /** The numbers of a set's endpoints. */
   numbers(set: number): AffinityNumbers {
     const endpoints = this.#endpoints.get(set);
     return endpoints === undefined ? noNumbers : recoverNumbers(endpoints);

@@ -5,7 +5,6 @@ import { countedObjects, type DropSet, dropSets, type FamilySuffix, type TableNa
 import type { PlacedService } from '../render/place-service.ts';
 import type { NftTransport } from './transport.ts';
 
-/** Counters read from the kernel, and the services that they belong to. */
 export interface ElementsReading {
   readonly services: Iterable<PlacedService>;
   readonly reading: CountsReading;

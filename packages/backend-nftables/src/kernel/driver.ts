@@ -19,15 +19,21 @@ import {
   type Logger,
 } from '@switchyard/core';
 import { KernelState, readKernel } from './adopt.ts';
-import { AppliedSettings } from './applied-settings.ts';
-import { ClassPool } from './service-elements.ts';
+import { ClassPool, type ElementGroup, type HeldElements, ServiceElements } from './service-elements.ts';
 import { type Change, type ElementId, handleClass } from '../render/elements.ts';
 import { NftError } from './nft-error.ts';
-import { elementObjects, setMapOf, suffixOf, type TableName, type TableNames } from '../render/names.ts';
+import {
+  elementObjects,
+  type ObjectName,
+  setMapOf,
+  suffixOf,
+  type TableName,
+  type TableNames,
+} from '../render/names.ts';
 import { exactSlotCounts, preloadedSlotCounts } from '../render/place-service.ts';
-import { type ElementGroup, type HeldElements, ServiceElements } from './service-elements.ts';
 import { ensureTable, removeFamily } from './tables.ts';
 import type { NftTransport } from './transport.ts';
+import { renderSettings } from '../render/render-settings.ts';
 
 /** Changes per transaction. The kernel runs nothing else while it takes one. */
 const changesPerTransaction = 5000;
@@ -39,7 +45,6 @@ interface Target {
   readonly scope: ApplyRequest['scope']['kind'];
 }
 
-/** The parts of the backend that the driver uses. */
 export interface NftablesDriverOptions {
   readonly transport: NftTransport;
   readonly ipFamily: IpFamily;
@@ -110,13 +115,11 @@ export class NftablesDriver implements Driver<ElementGroup, Change>, GroupWriter
     return length;
   }
 
-  /** Reads one family of a table; not recorded. */
   read(table: TableName, signal: AbortSignal): Promise<KernelState> {
     const { transport, ipFamily, clock } = this.#options;
     return readKernel({ transport, table, family: ipFamily, clock }, signal);
   }
 
-  /** Adopts what the kernel holds. Returns the stale elements. */
   async #readBack(wanted: ForwardingTable, signal: AbortSignal): Promise<readonly ElementId[]> {
     const { transport, names, ipFamily } = this.#options;
     const { table, others, isNew } = await ensureTable({ transport, names }, signal);
@@ -280,4 +283,25 @@ function replacedIds(lists: readonly (readonly Change[])[], deleted: ReadonlySet
 
 function rankOf(id: ElementId): number {
   return ranks.get(id.slice(0, id.indexOf(' '))) ?? objectCount - 1;
+}
+
+class AppliedSettings {
+  readonly #content = new Map<ObjectName, string>();
+
+  /** Adopts what was read from the kernel; what is not named is empty. */
+  adopt(settings: ReadonlyMap<ObjectName, readonly string[]>): void {
+    this.#content.clear();
+    for (const [object, content] of settings) this.#content.set(object, content.join(', '));
+  }
+
+  groups(table: ForwardingTable): readonly ElementGroup[] {
+    const changes = renderSettings(table).filter(
+      ({ object, content }) => (this.#content.get(object) ?? '') !== content.join(', '),
+    );
+    const settle = (isApplied: boolean): void => {
+      if (!isApplied) return;
+      for (const { object, content } of changes) this.#content.set(object, content.join(', '));
+    };
+    return [{ owner: { kind: 'settings' }, plan: () => changes, settle }];
+  }
 }

@@ -21,7 +21,6 @@ import { parseChainName } from '../render/class-chains.ts';
 import { type FamilySuffix, setMapOf, suffixOf } from '../render/names.ts';
 import { slotsOfClass } from '../render/place-service.ts';
 
-/** Kernel state to dump. */
 export interface KernelDump {
   readonly kernel: KernelState;
   /** Class to the name of its chain. */

@@ -7,10 +7,8 @@ import type { Change } from '../render/elements.ts';
  */
 export type NftRefusal = 'permission' | 'exists' | 'missing' | 'other';
 
-/** Kind and cause of a refusal. */
 export interface RefusalDetails extends ErrorOptions {
   readonly refusal: NftRefusal;
-  /** The change at fault; undefined when the kernel does not name it. */
   readonly change?: Change | undefined;
 }
 

@@ -11,16 +11,11 @@ export function capabilitiesOf({ canAddClasses }: Pick<NftTransport, 'canAddClas
   return { usesKernelConntrack: true, sessionAffinity: canAddClasses, sourceRanges: true, minSyncPeriod: millis(0) };
 }
 
-/** Result for a kernel that takes the rules. */
 export const usable: ProbeResult = { status: 'usable', capabilities: capabilitiesOf({ canAddClasses: true }) };
 
-/** The host to probe. */
 export interface ProbedHost {
-  /** Path of the network namespace to be programmed; default: the process's own. */
   readonly netns?: string | undefined;
-  /** Opens the trial; default: one of this machine. */
   readonly openTrial?: typeof openRuleTrial;
-  /** The kernel's release; default: the running one's. */
   readonly release?: string;
 }
 

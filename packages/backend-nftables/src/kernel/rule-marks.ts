@@ -4,9 +4,7 @@ import type { DumpedElement, DumpedObject, DumpedRule, TableDump } from '@switch
 /** Digest of one rule, chain, set or class of our table: 16 hexadecimal digits. */
 export type RuleMark = string;
 
-/** A load-balancing class: an element of `lb4-classes` or `lb6-classes`. */
 export interface DumpedClass {
-  /** The map it is in. */
   readonly map: string;
   readonly element: DumpedElement;
 }
@@ -37,7 +35,6 @@ export function marksOf(rules: MarkedRules): ReadonlySet<RuleMark> {
   return new Set(items(rules, () => true).map(({ mark }) => mark));
 }
 
-/** Compares dumped rules with the marks of the loaded ones. */
 export function compareRules(rules: MarkedRules, marks: ReadonlySet<RuleMark>): RulesVerdict {
   const found = new Set<RuleMark>();
   const foreign = { rules: [] as DumpedRule[], chains: [] as string[], sets: [] as string[] };

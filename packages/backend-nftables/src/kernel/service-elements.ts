@@ -34,7 +34,6 @@ import {
 import { type RenderContext, diffElements, diffPlaced, renderService } from '../render/render-service.ts';
 import { SharedClaims } from '../render/shared-claims.ts';
 
-/** Changes of one transaction. */
 export type ElementGroup = ChangeGroup<Change>;
 
 /** Kernel elements of a service that differ from its rendering. */
@@ -79,7 +78,6 @@ export class ServiceElements {
     return this.#tracker.clear();
   }
 
-  /** Adopts what was read from the kernel. Returns the stale elements. */
   adopt(kernel: KernelState, services: Services): readonly ElementId[] {
     const held = this.clear();
     const known = (key: ServicePortKey): number | undefined => held.get(key)?.id;
@@ -267,7 +265,6 @@ export function joinChanges(services: readonly ServiceChange[]): readonly (reado
   return [...joined.values()].map((indexes) => indexes.flatMap((index) => services[index] ?? []));
 }
 
-/** The changes of joined services, and by how much the claims on shared elements change with them. */
 export interface CombinedChanges {
   readonly changes: readonly Change[];
   readonly claims: ReadonlyMap<ElementId, number>;
@@ -355,7 +352,6 @@ export class ClassPool {
     return chain && { kind: 'class', suffix: this.#suffix, handleClass, chain };
   }
 
-  /** The chain of this class is in the kernel now. */
   markAdded(handleClass: number): void {
     this.#present.add(handleClass);
   }

@@ -4,13 +4,11 @@ import { NftError } from './nft-error.ts';
 import { skeleton, skeletonDigest } from '../render/skeleton.ts';
 import type { NftTransport } from './transport.ts';
 
-/** Transport and names by which tables are found. */
 export interface TableLookup {
   readonly transport: NftTransport;
   readonly names: TableNames;
 }
 
-/** Our tables in the kernel. */
 export interface FoundTables {
   /** The one with exactly our rules. */
   readonly current: TableName | undefined;
@@ -37,7 +35,6 @@ export async function findTables(
   return { current, others };
 }
 
-/** The table to write to. */
 export interface EnsuredTable {
   readonly table: TableName;
   readonly others: readonly TableName[];

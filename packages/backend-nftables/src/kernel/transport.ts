@@ -51,32 +51,27 @@ export interface NftTransport extends AsyncDisposable {
   deleteTable(table: string, signal: AbortSignal): Promise<void>;
 }
 
-/** Changes of one transaction, already ordered. */
 export interface WriteRequest {
   readonly table: TableName;
   readonly changes: readonly Change[];
 }
 
-/** A table that may be ours. */
 export interface FoundTable {
   /** The elements of its set `birthmark`; undefined when it has no such set. */
   readonly birthmarks: readonly number[] | undefined;
 }
 
-/** The heartbeat of one family, in a table of any version. */
 export interface Heartbeat {
   readonly table: string;
   readonly suffix: FamilySuffix;
 }
 
-/** A map or set of one family in one of our tables. */
 export interface KernelObject<Name> {
   readonly table: TableName;
   readonly object: Name;
   readonly suffix: FamilySuffix;
 }
 
-/** A map or set of a table of any version. */
 export interface ListedObject {
   readonly kind: 'map' | 'set';
   readonly name: string;
@@ -102,6 +97,5 @@ export interface RulesKeeper {
 export interface WatchedFamily {
   readonly suffix: FamilySuffix;
   readonly clock: Clock;
-  /** The tables that are watched. */
   readonly tables: TableNames;
 }

@@ -18,7 +18,6 @@ export interface AffinityNumbers {
   readonly next: number;
 }
 
-/** Numbers of a new set. */
 export const noNumbers: AffinityNumbers = { byEndpoint: new Map(), next: 1 };
 
 /** Returns the numbers of a set that was read back. The next new number lies above the highest of them. */

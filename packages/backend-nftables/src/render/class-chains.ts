@@ -1,6 +1,5 @@
 import type { FamilySuffix } from './names.ts';
 
-/** The chain of a load-balancing class. */
 export type ClassChain =
   /** Picks one of `slots` slots at random. */
   | { readonly kind: 'lb'; readonly slots: number }

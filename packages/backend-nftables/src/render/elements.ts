@@ -37,7 +37,6 @@ export type Change =
 /** The change that writes an element; it is an `Element` itself. */
 export type Addition = Extract<Change, { kind: 'add' }>;
 
-/** A change of one element. */
 export type ElementChange = Extract<Change, { readonly kind: 'add' | 'delete' }>;
 
 /** Whether this change is of one element, and not of something larger. */
@@ -45,7 +44,6 @@ export function isElementChange(change: Change): change is ElementChange {
   return change.kind === 'add' || change.kind === 'delete';
 }
 
-/** The object and the key of an element id. */
 export function splitElementId(id: ElementId): { readonly object: ObjectName; readonly key: string } {
   const space = id.indexOf(' ');
   // Ids are made only by the functions below, with an object name in front.
@@ -57,12 +55,10 @@ export function isShared(id: ElementId): boolean {
   return id.startsWith('cluster-ips') || id.startsWith('hairpin');
 }
 
-/** An element id from its parts. */
 export function elementId(object: ObjectName, key: string): ElementId {
   return `${object} ${key}`;
 }
 
-/** Where a frontend is looked up. */
 export function frontendId(frontend: Frontend, protocol: Protocol, suffix: FamilySuffix): ElementId {
   const object = frontend.address === 'anyNodePortAddress' ? 'nodeports' : 'frontends';
   return elementId(`${object}${suffix}`, frontendKey(frontend, protocol));
@@ -114,7 +110,6 @@ const policyCodes: Readonly<Record<TrafficPolicy, number>> = { Cluster: codes.cl
 /** How far the code of a source class is shifted inside the class; rules ask in this order. */
 export const codeShifts: Readonly<Record<SourceClass, number>> = { pod: 6, node: 3, outside: 0 };
 
-/** The code of one decision. */
 export function codeOf(decision: Decision): number {
   if (decision.kind !== 'forward') return codes[decision.kind];
   return policyCodes[decision.to] + (decision.masquerade ? codes.masquerade : 0);
@@ -174,7 +169,6 @@ function decisionOf(code: number): Decision | undefined {
   return policy && { kind: 'forward', to: policy, masquerade: (code & codes.masquerade) !== 0 };
 }
 
-/** A handle from its parts. */
 export function packHandle(handleClass: number, id: number): number {
   if (id < 0 || id > idMask || handleClass < 0 || handleClass > 0xfff) {
     throw new InvariantError(`a handle cannot hold class ${handleClass} and id ${id}`);
@@ -182,12 +176,10 @@ export function packHandle(handleClass: number, id: number): number {
   return ((handleClass << idBits) | id) >>> 0;
 }
 
-/** The class of a handle. */
 export function handleClass(handle: number): number {
   return handle >>> idBits;
 }
 
-/** The id of a handle. */
 export function handleId(handle: number): number {
   return handle & idMask;
 }

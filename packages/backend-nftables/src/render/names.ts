@@ -16,7 +16,6 @@ export type TableNames = readonly [first: string, second: string];
 /** The names of the nftables mode. Library users have names of their own. */
 export const tableNames: TableNames = ['switchyard', 'switchyard-2'];
 
-/** One of the names our table may have. */
 export type TableName = string;
 
 /** The set whose only element is the rule set's digest. */
@@ -64,7 +63,6 @@ export function intervalKind(object: string): 'address' | 'interface' {
   return object === 'pod-interfaces' ? 'interface' : 'address';
 }
 
-/** An interval set of the table's settings, without its suffix. */
 export type IntervalObject = (typeof intervalObjects)[number];
 
 /** A map or set with its suffix: its name in the kernel. */
@@ -73,7 +71,6 @@ export type ObjectName = `${ElementObject | IntervalObject | DropSet}${FamilySuf
 /** Element maps whose elements each have a counter: packets that were looked up there, that is, new connections. */
 export const countedObjects = ['frontends', 'nodeports'] as const;
 
-/** An element map with counters, without its suffix. */
 export type CountedObject = (typeof countedObjects)[number];
 
 /**
@@ -82,7 +79,6 @@ export type CountedObject = (typeof countedObjects)[number];
  */
 export const dropSets = ['drops-no-local', 'drops-no-endpoints', 'drops-source'] as const;
 
-/** A set of counted refusals, without its suffix. */
 export type DropSet = (typeof dropSets)[number];
 
 /** How many service ids a drop set can hold. */
@@ -109,7 +105,6 @@ export const setMapOf: Readonly<Record<TrafficPolicy, 'to-cluster' | 'to-local'>
   Local: 'to-local',
 };
 
-/** Protocols as nft spells them. */
 export const nftProtocols: Readonly<Record<Protocol, string>> = { TCP: 'tcp', UDP: 'udp', SCTP: 'sctp' };
 
 /** Protocol numbers of the IP header, by nft's name. */

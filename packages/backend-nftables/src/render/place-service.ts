@@ -44,7 +44,6 @@ export type PreviousSlots = (policy: TrafficPolicy) => readonly (string | undefi
 /** The numbers that the endpoints of each set had before. */
 export type PreviousNumbers = (policy: TrafficPolicy) => AffinityNumbers;
 
-/** Where to place a service. */
 export interface Place {
   readonly id: number;
   readonly previous: PreviousSlots;
@@ -55,9 +54,7 @@ export interface Place {
   readonly hasAffinity: boolean;
 }
 
-/** Previous slots of a new service. */
 export const noSlots: PreviousSlots = () => [];
-/** Previous numbers of a new service. */
 export const noPreviousNumbers: PreviousNumbers = () => noNumbers;
 
 /** Assigns a slot to each endpoint. Throws `HostError` if the service exceeds the kernel's limits. */
@@ -112,12 +109,10 @@ export function slotsOf(placed: PlacedService, policy: TrafficPolicy, exactLimit
   return Array.from({ length: count }, (_, slot) => endpoints[slot % endpoints.length] as Endpoint);
 }
 
-/** The slots of a service, as input for placing its next version. */
 export function previousSlots(placed: PlacedService, exactLimit: number): PreviousSlots {
   return (policy) => slotsOf(placed, policy, exactLimit).map(endpointData);
 }
 
-/** The numbers of a service's endpoints, as input for placing its next version. */
 export function previousNumbers(placed: PlacedService): PreviousNumbers {
   return (policy) => placed.affinity?.numbers[policy] ?? noNumbers;
 }
@@ -194,13 +189,11 @@ export function slotsOfClass(handleClass: number): number | undefined {
   return largeSlotCounts[handleClass - firstLargeClass];
 }
 
-/** What `assignSlots` starts from. */
 export interface SlotsWanted {
   /** The content of the slots so far, with holes. */
   readonly previous: readonly (string | undefined)[];
   /** Distinct. */
   readonly endpoints: readonly string[];
-  /** Sets up to this size have one slot per endpoint. */
   readonly exactLimit: number;
 }
 

@@ -18,15 +18,13 @@ import {
 } from './elements.ts';
 import { type FamilySuffix, setMapOf } from './names.ts';
 import { isUsed, type PlacedService, policies, slotsOf } from './place-service.ts';
-import { renderAffinity } from './render-affinity.ts';
 import { withoutCovered } from './without-covered.ts';
+import type { AffinityNumbers } from './affinity-slots.ts';
 
 /** Input of rendering besides the service; the same for all services of a family. */
 export interface RenderContext {
   readonly suffix: FamilySuffix;
-  /** Sets up to this size have one slot per endpoint. */
   readonly exactLimit: number;
-  /** Whether clients can keep their endpoint. */
   readonly hasAffinity: boolean;
   readonly classes: ClassNumbers;
 }
@@ -185,4 +183,39 @@ export function renderSourceRanges(service: ServiceForwarding, suffix: FamilySuf
       elements.push({ kind: 'add', id: elementId(`fw-allow${suffix}`, `${place} . ${cidr}`), data: '' });
     }
   }
+}
+
+/**
+ * The endpoints of a service with session affinity, in the place of its slots: `aff-slots` leads from set and place to
+ * an endpoint's number, which is what a client is pinned to; `aff-endpoints` leads from there to the endpoint. Taking the
+ * latter away is all that frees the clients of an endpoint. Appends nothing for a service without affinity.
+ */
+export function renderAffinity(placed: PlacedService, context: RenderContext, elements: Addition[]): Addition[] {
+  if (placed.affinity === undefined) return elements;
+  for (const policy of policies) {
+    const numbers = placed.affinity.numbers[policy];
+    if (numbers !== undefined) renderAffinitySet(placed, { policy, numbers, ...context }, elements);
+  }
+  return elements;
+}
+
+interface AffinitySet extends Pick<RenderContext, 'suffix' | 'exactLimit'> {
+  readonly policy: TrafficPolicy;
+  readonly numbers: AffinityNumbers;
+}
+
+function renderAffinitySet(
+  placed: PlacedService,
+  { policy, numbers, suffix, exactLimit }: AffinitySet,
+  elements: Addition[],
+): void {
+  const setId = endpointSetId(placed.id, policy);
+  const pinOf = (data: string): string => hex(packHandle(numbers.byEndpoint.get(data) ?? 0, setId));
+  for (const data of numbers.byEndpoint.keys()) {
+    elements.push({ kind: 'add', id: elementId(`aff-endpoints${suffix}`, pinOf(data)), data });
+  }
+  slotsOf(placed, policy, exactLimit).forEach((endpoint, place) => {
+    const id = elementId(`aff-slots${suffix}`, `${hex(setId)} . ${place}`);
+    elements.push({ kind: 'add', id, data: pinOf(endpointData(endpoint)) });
+  });
 }

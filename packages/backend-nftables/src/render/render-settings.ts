@@ -9,7 +9,6 @@ import { withoutCovered } from './without-covered.ts';
  */
 export type RenderedSetting = Extract<Change, { readonly kind: 'replace' }>;
 
-/** Everything of a table that belongs to no service. */
 export function renderSettings(table: ForwardingTable): readonly RenderedSetting[] {
   const suffix = suffixOf(table.ipFamily);
   const setting = (object: IntervalObject, cidrs: readonly Cidr[]): RenderedSetting => ({

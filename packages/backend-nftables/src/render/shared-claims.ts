@@ -4,7 +4,6 @@ import type { ElementId } from './elements.ts';
 export class SharedClaims {
   readonly #counts = new Map<ElementId, number>();
 
-  /** Number of services that have this element. */
   count(id: ElementId): number {
     return this.#counts.get(id) ?? 0;
   }

@@ -8,7 +8,6 @@ import {
 } from '@switchyard/netfilter';
 import { birthmarkSet, type FamilySuffix } from '../render/names.ts';
 
-/** Options of the reader of notices. */
 export interface DriftNotesOptions {
   /** Elements of the other family are left to its own watch; everything else concerns both. */
   readonly suffix: FamilySuffix;

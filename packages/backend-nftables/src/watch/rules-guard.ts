@@ -9,12 +9,9 @@ import { addMarks, deleteForeign, readMark } from '../kernel/netlink/edit-rules.
 import { compareRules, type DumpedClass, marksOf, type MarkedRules } from '../kernel/rule-marks.ts';
 import type { RulesKeeper, WatchedFamily } from '../kernel/transport.ts';
 
-/** Options of the guard. */
 export interface RulesGuardOptions {
-  /** As for `NetlinkOptions.netns`. */
   readonly netns?: string | undefined;
   readonly logger: Logger;
-  /** Opens the socket; default: `openOwnSocket`. */
   readonly open?: (options: NetlinkOptions) => NetlinkSocket;
 }
 

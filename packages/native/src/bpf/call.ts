@@ -2,6 +2,7 @@ import { constants } from 'node:os';
 import { NativeError } from '../native-error.ts';
 import { isLittleEndian } from '../netlink/byte-order.ts';
 import { loadBpfAddon, type Pointers } from './bpf-addon.ts';
+import { closeSync } from 'node:fs';
 
 /** Commands of bpf(2), of `enum bpf_cmd`, as far as they are used here. */
 export const commands = {
@@ -25,10 +26,8 @@ export const commands = {
   LINK_DETACH: 34,
 } as const;
 
-/** A command's name. */
 export type CommandName = keyof typeof commands;
 
-/** One call of bpf(2). */
 export interface BpfCall {
   /** For the error: the attempt and its object. */
   readonly attempt: string;
@@ -55,7 +54,6 @@ export function tryBpf(command: CommandName, { attribute, pointers = [], netns }
     : addon.bpfIn(netns, number, attribute.bytes, ...pointers);
 }
 
-/** The error of a refused call. */
 export function bpfError(command: CommandName, attempt: string, errno: number): NativeError {
   const next = errno === constants.errno.EPERM ? 'the process needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON' : '';
   return new NativeError(attempt, { errno, syscall: `bpf ${command}` }, next);
@@ -100,4 +98,14 @@ export function cString(text: string): Uint8Array {
 export function readName(bytes: Uint8Array, offset: number, length: number): string {
   const end = bytes.indexOf(0, offset);
   return new TextDecoder().decode(bytes.subarray(offset, end < 0 || end > offset + length ? offset + length : end));
+}
+
+/** Returns the result of `use` for a descriptor, and closes the descriptor when `use` throws. */
+export function orClose<Result>(fd: number, use: () => Result): Result {
+  try {
+    return use();
+  } catch (error) {
+    closeSync(fd);
+    throw error;
+  }
 }

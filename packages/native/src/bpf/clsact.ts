@@ -140,7 +140,7 @@ const flagsOf: Readonly<Record<number, number>> = {
 
 function ask({ netns }: TcPlace, type: number, write: WriteBody, read?: VisitMessage): number {
   using socket = openNetlinkSocket({ protocol: 'route', netns });
-  return new NetlinkAsker(socket, { attempt: 'cannot change filters', code: 'tc' }).tell(
+  return new NetlinkAsker(socket, { attempt: 'cannot change filters', code: 'tc' }).acknowledge(
     type,
     flagsOf[type] ?? 0,
     write,

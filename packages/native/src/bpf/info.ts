@@ -1,6 +1,8 @@
 import { loadBpfAddon } from './bpf-addon.ts';
 import { Attribute, callBpf, readName } from './call.ts';
-import { bpfMapTypes, type BpfMapShape, type BpfMapType } from './types.ts';
+import { type BpfMapShape, type BpfMapType, bpfMapTypes } from './types.ts';
+import { NativeError } from '../native-error.ts';
+import { isLittleEndian } from '../netlink/byte-order.ts';
 
 /** Flags of a map, of linux/bpf.h. */
 export const mapFlags = { noPrealloc: 0x1, mmapable: 0x400 } as const;
@@ -76,7 +78,6 @@ export interface BpfLinkInfo {
   readonly ifindex: number;
 }
 
-/** Kinds of links, of `enum bpf_link_type`. */
 const linkTypes = { cgroup: 3, tcx: 11 } as const;
 
 /** Throws `NativeError`. */
@@ -107,4 +108,13 @@ function fillInfo(fd: number, { info, pointed, what }: InfoRequest): void {
   if (pointed.length > 0) loadBpfAddon().point(info.bytes, ...pointed);
   const attribute = new Attribute(16).u32(0, fd).u32(4, info.bytes.length);
   callBpf('OBJ_GET_INFO_BY_FD', { attempt: `cannot ask about ${what}`, attribute, pointers: [8, info.bytes] });
+}
+
+/** The kernel's number of a network namespace, as programs see it (Linux 5.14). Default: the process's own. Throws `NativeError`. */
+export function netnsCookie(path?: string): bigint {
+  const bytes = new Uint8Array(8);
+  const result = loadBpfAddon().netnsCookie(path ?? '', bytes);
+  if (result === 0) return new DataView(bytes.buffer).getBigUint64(0, isLittleEndian);
+  const attempt = `cannot read the cookie of the network namespace ${path ?? 'of this process'}`;
+  throw new NativeError(attempt, { errno: -result, syscall: 'getsockopt SO_NETNS_COOKIE' });
 }

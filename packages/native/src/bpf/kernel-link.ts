@@ -1,16 +1,14 @@
 import { closeSync } from 'node:fs';
 import { constants } from 'node:os';
 import { UsageError } from '@switchyard/core';
-import { Attribute, callBpf, tryBpf, bpfError } from './call.ts';
+import { Attribute, bpfError, callBpf, orClose, tryBpf } from './call.ts';
 import { type BpfLinkInfo, readLinkInfo } from './info.ts';
 import { fdOf } from './kernel-program.ts';
-import { orClose } from './or-close.ts';
 import { openPin } from './open-map.ts';
 import type { BpfLink, BpfProgram } from './types.ts';
 
 const { ENOLINK } = constants.errno;
 
-/** A link of the kernel that is open. */
 export class KernelLink implements BpfLink {
   readonly id: number;
   readonly #what: string;

@@ -5,8 +5,7 @@ import { NativeError } from '../native-error.ts';
 import { type BpfAddon, loadBpfAddon } from './bpf-addon.ts';
 import { bpfError, commands } from './call.ts';
 import { readEntries, readSlices, updateBatch } from './map-batches.ts';
-import { checkLength, checkMmapable, isArray, roundUp8, transferredSize } from './map-layout.ts';
-import { possibleCpus } from './possible-cpus.ts';
+import { checkLength, checkMmapable, isArray, possibleCpus, roundUp8, transferredSize } from './map-layout.ts';
 import type { BpfEntries, BpfMap, BpfMapShape } from './types.ts';
 
 const { ENOENT } = constants.errno;

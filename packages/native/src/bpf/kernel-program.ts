@@ -1,14 +1,12 @@
 import { closeSync } from 'node:fs';
 import { constants } from 'node:os';
 import { UsageError } from '@switchyard/core';
-import { Attribute, bpfError, tryBpf } from './call.ts';
+import { Attribute, bpfError, orClose, tryBpf } from './call.ts';
 import { type BpfProgramInfo, readProgramInfo } from './info.ts';
-import { orClose } from './or-close.ts';
 import type { BpfProgram } from './types.ts';
 
 const { ENOENT } = constants.errno;
 
-/** A program of the kernel that is open. */
 export class KernelProgram implements BpfProgram {
   readonly name: string;
   readonly id: number;

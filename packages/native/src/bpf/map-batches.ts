@@ -11,7 +11,6 @@ interface BatchMap extends BpfMap {
   readonly transferredSize: number;
 }
 
-/** Elements one after the other. */
 interface Elements {
   readonly keys: Uint8Array;
   readonly values: Uint8Array;
@@ -39,7 +38,6 @@ function batchAttribute(map: BatchMap, count: number): Attribute {
   return new Attribute(56).u32(32, count).u32(36, map.fd);
 }
 
-/** Attempts to dump a map that other processes write. */
 const maxAttempts = 10;
 /** Most maps that are read at once are small, and read often: they grow with what is found. */
 const firstCapacity = 256;

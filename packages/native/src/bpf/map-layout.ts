@@ -1,5 +1,6 @@
 import { UsageError } from '@switchyard/core';
 import type { BpfMapShape } from './types.ts';
+import { readFileSync } from 'node:fs';
 
 /** A length rounded up to eight bytes: how arrays keep their values, and per-CPU maps those of one CPU. */
 export function roundUp8(length: number): number {
@@ -30,4 +31,17 @@ export function checkLength(
 export function checkMmapable(shape: BpfMapShape): void {
   if (shape.mmapable === true && shape.type === 'array') return;
   throw new UsageError('bpf.mmap', `the BPF map ${shape.name} is no mmapable array: its values are not memory`);
+}
+
+let counted: number | undefined;
+
+/** Number of CPUs that this machine may ever have. An element of a per-CPU map has a value for each. */
+export function possibleCpus(): number {
+  counted ??= countCpus(readFileSync('/sys/devices/system/cpu/possible', 'utf8'));
+  return counted;
+}
+
+/** The size of a set of CPUs written as `0-3,8`, from zero to the highest: the kernel leaves room for those between. */
+export function countCpus(set: string): number {
+  return Math.max(...set.trim().split(/[,-]/).map(Number)) + 1;
 }

@@ -1,9 +1,8 @@
 import { constants } from 'node:os';
 import { HostError } from '@switchyard/core';
-import { Attribute, bpfError, callBpf, cString, tryBpf } from './call.ts';
+import { Attribute, bpfError, callBpf, cString, orClose, tryBpf } from './call.ts';
 import { mapFlags, readMapInfo } from './info.ts';
 import { KernelMap } from './kernel-map.ts';
-import { orClose } from './or-close.ts';
 import { type BpfMap, type BpfMapShape, bpfMapTypes } from './types.ts';
 
 const { ENOENT } = constants.errno;

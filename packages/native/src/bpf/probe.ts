@@ -2,7 +2,7 @@ import { messageOf } from '@switchyard/core';
 import { loadBpfAddon } from './bpf-addon.ts';
 import { loadBpfBytes } from './load-object.ts';
 import { findMount } from './mounts.ts';
-import { netnsCookie } from './namespaces.ts';
+import { netnsCookie } from './info.ts';
 import { createMap } from './open-map.ts';
 import type { BpfMap, BpfMapShape } from './types.ts';
 

@@ -15,13 +15,11 @@ export interface AttachedProgram {
   readonly linkId: number;
 }
 
-/** Query for the programs at one hook. */
 export interface ProgramQuery {
   /** Descriptor of a cgroup, or number of an interface. */
   readonly target: number;
   readonly attachType: number;
   readonly flags: number;
-  /** For errors. */
   readonly attempt: string;
   readonly netns?: string | undefined;
 }

@@ -83,7 +83,7 @@ export class NetlinkAsker {
   }
 
   /** Returns the errno of the acknowledgement, 0 for success; `read` receives the messages before it. */
-  tell(type: number, flags: number, body: WriteBody, read: VisitMessage = () => undefined): number {
+  acknowledge(type: number, flags: number, body: WriteBody, read: VisitMessage = () => undefined): number {
     let errno = 0;
     this.#send(type, NLM_F.ACK | flags, body);
     this.#receive((bytes, message) => {

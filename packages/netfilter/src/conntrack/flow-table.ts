@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
 import { type Clock, HostError, type IpFamily, type Millis, millis } from '@switchyard/core';
-import { type UdpFlow } from '@switchyard/core/engine';
+import type { UdpFlow } from '@switchyard/core/engine';
 import {
   MessageWriter,
   NativeError,
@@ -9,11 +9,13 @@ import {
   NLM_F,
   NLMSG,
   openNetlinkSocket,
+  readAttributes,
   readErrno,
   readMessages,
+  readUint32be,
+  receiveAnswers,
 } from '@switchyard/native';
-import { receiveEntries, receiveMissing, refusal } from './flow-answers.ts';
-import { sequence, writeDelete, writeGetStatistics, writeList } from './flow-messages.ts';
+import { conntrack, sequence, writeDelete, writeGetStatistics, writeList } from './flow-messages.ts';
 import { FlowReader, type TrackedFlow } from './flow-reader.ts';
 
 /** Which flows to list. */
@@ -102,7 +104,6 @@ async function* list(
   }
 }
 
-/** One listing on one socket. */
 class Listing {
   status: 'more' | 'complete' | 'interrupted' = 'more';
   readonly #socket: NetlinkSocket;
@@ -183,4 +184,42 @@ function deleteFlows(flows: readonly TrackedFlow[], connect: () => NetlinkSocket
     deleted -= receiveMissing(socket, buffer);
   }
   return deleted;
+}
+
+const { EINVAL, ENOENT, EOPNOTSUPP, EPERM } = constants.errno;
+const noCtnetlink = 'the kernel needs CONFIG_NF_CT_NETLINK; where it is a module: modprobe nf_conntrack_netlink';
+const advice: Readonly<Record<number, string>> = {
+  [EPERM]: 'run with CAP_NET_ADMIN',
+  [EOPNOTSUPP]: noCtnetlink,
+  [EINVAL]: noCtnetlink,
+};
+
+function refusal(attempt: string, errno: number): NativeError {
+  return new NativeError(attempt, { errno, syscall: 'ctnetlink' }, advice[errno]);
+}
+
+/** Entries of all protocols in the socket's namespace, from the answer to `writeGetStatistics`. Throws `NativeError`. */
+function receiveEntries(socket: NetlinkSocket, buffer: Uint8Array): number {
+  for (const [{ type, start, end }] of receiveAnswers(socket, buffer)) {
+    if (type === NLMSG.ERROR)
+      throw refusal('cannot count the entries of the connection tracking', readErrno(buffer, start));
+    for (const attribute of readAttributes(buffer, start + 4, end)) {
+      if (attribute.type === conntrack.globalEntries) return readUint32be(buffer, attribute.start);
+    }
+  }
+  return 0;
+}
+
+/**
+ * Number of deletions just sent that found no entry, which counts as success. The kernel has sent all its answers when
+ * `send` returns. Throws `NativeError` for any other answer.
+ */
+function receiveMissing(socket: NetlinkSocket, buffer: Uint8Array): number {
+  let missing = 0;
+  for (const [{ type, start }] of receiveAnswers(socket, buffer)) {
+    const errno = type === NLMSG.ERROR ? readErrno(buffer, start) : 0;
+    if (errno === ENOENT) missing += 1;
+    else if (errno !== 0) throw refusal('cannot delete a UDP flow', errno);
+  }
+  return missing;
 }

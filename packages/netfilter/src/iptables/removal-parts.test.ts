@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { removalParts } from './removal-parts.ts';
+import { removalParts } from './plan-removal.ts';
 
 /** `A>B` is a rule of A that leads to B. */
 const parts = (chains: string, rules: string, size: number): readonly string[] =>

@@ -59,9 +59,9 @@ export function createPacketCounters({ netns, open = openNetlinkSocket }: Packet
     using socket = open({ protocol: 'netfilter', netns });
     return work(new NetlinkAsker(socket, { attempt, code: 'nfacct' }));
   };
-  const tell = (attempt: string, type: number, flags: number, name: string): number =>
+  const request = (attempt: string, type: number, flags: number, name: string): number =>
     ask(attempt, (asker) =>
-      asker.tell(messageType(type), flags, (writer) => {
+      asker.acknowledge(messageType(type), flags, (writer) => {
         writer.netfilterHeader(0, 0);
         writer.attributeText(accounting.name, name);
       }),
@@ -72,12 +72,12 @@ export function createPacketCounters({ netns, open = openNetlinkSocket }: Packet
         throw new UsageError('nfacct.name', `'${name}' cannot name a counter: 1 to ${maxNameLength} characters can`);
       }
       const attempt = `cannot make the packet counter ${name}`;
-      const errno = tell(attempt, accounting.new, NLM_F.CREATE | NLM_F.EXCL, name);
+      const errno = request(attempt, accounting.new, NLM_F.CREATE | NLM_F.EXCL, name);
       if (errno !== 0 && errno !== EEXIST) throw refusal(attempt, errno);
     },
     remove: (name) => {
       const attempt = `cannot remove the packet counter ${name}`;
-      const errno = tell(attempt, accounting.delete, 0, name);
+      const errno = request(attempt, accounting.delete, 0, name);
       if (errno === 0) return true;
       if (errno === ENOENT || errno === EBUSY) return false; // none, or a rule uses it
       throw refusal(attempt, errno);

@@ -1,6 +1,5 @@
 /** Numbers of linux/netfilter/nfnetlink.h and nf_tables.h. */
 
-/** Messages around a transaction. */
 export const BATCH = { BEGIN: 0x10, END: 0x11 } as const;
 /** NFNL_SUBSYS_NFTABLES. */
 export const subsystem = 10;

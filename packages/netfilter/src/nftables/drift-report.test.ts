@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { DriftReport } from './drift-report.ts';
+import { DriftReport } from './foreign-transactions.ts';
 import { DriftTally } from './drift-tally.ts';
 
 const nft = { id: 1, pid: 815, name: 'nft' };

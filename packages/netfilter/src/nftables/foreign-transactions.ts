@@ -1,8 +1,7 @@
 import type { Drift } from '@switchyard/core/engine';
 import type { NetlinkMessage } from '@switchyard/native';
 import { NFT_MSG } from './constants.ts';
-import { DriftReport } from './drift-report.ts';
-import type { DriftTally } from './drift-tally.ts';
+import { DriftTally } from './drift-tally.ts';
 import { type ByteRange, type Generation, type NoticeReader, readGeneration } from './notices.ts';
 
 /** Reads notices transaction by transaction, and reports those of other processes whose tally is not empty. */
@@ -40,5 +39,39 @@ export abstract class ForeignTransactions<Open extends { readonly tally: DriftTa
     this.open = undefined;
     if (!this.#report.isNew(generation) || isOwn || transaction === undefined || transaction.tally.isEmpty) return;
     if (this.isForeign(transaction, generation)) this.#report.add(transaction.tally, generation);
+  }
+}
+
+/** Accumulates the changes of whole foreign transactions until they are taken. */
+export class DriftReport {
+  #tally = new DriftTally();
+  #process: Drift['process'];
+  #lastGeneration = -1;
+
+  /** Whether this generation is new: notices arrive twice when sockets overlap. */
+  isNew({ id }: Generation): boolean {
+    const isRepeated = (this.#lastGeneration - id) >>> 0 < 0x10000;
+    if (!isRepeated) this.#lastGeneration = id;
+    return !isRepeated;
+  }
+
+  /** Adds one transaction; the report names the process of the first one. */
+  add(transaction: DriftTally, { pid, name }: Generation): void {
+    if (this.#tally.isEmpty && pid !== 0) this.#process = { pid, name };
+    this.#tally.merge(transaction);
+  }
+
+  /** Notices were lost. */
+  addLoss(): void {
+    this.#tally.add('unknown', 'too many changes at once: notices were lost');
+  }
+
+  /** Takes all changes since the last call; undefined for none. */
+  take(): Drift | undefined {
+    if (this.#tally.isEmpty) return undefined;
+    const drift = { ...this.#tally.summary(), process: this.#process };
+    this.#tally = new DriftTally();
+    this.#process = undefined;
+    return drift;
   }
 }

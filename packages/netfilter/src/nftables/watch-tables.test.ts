@@ -4,7 +4,7 @@ import { ManualClock } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
 import { MessageWriter } from '@switchyard/native';
 import { type Scripted, ScriptedSocket } from '@switchyard/native/testing';
-import { DriftReport } from './drift-report.ts';
+import { DriftReport } from './foreign-transactions.ts';
 import { DriftTally } from './drift-tally.ts';
 import type { NoticeReader } from './notices.ts';
 import { OwnChanges } from './own-changes.ts';

@@ -127,7 +127,7 @@ export const ebpfMutants: readonly Mutant[] = [
       "view.setUint8(at('guards'), 0);",
     ],
   ]),
-  ...of('kernel/node-addresses/address-flags.ts', [
+  ...of('kernel/node-addresses/node-addresses.ts', [
     [
       'node-port-anywhere',
       'NodePorts answer on all local addresses, not only on the selected ones',

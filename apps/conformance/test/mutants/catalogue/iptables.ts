@@ -120,7 +120,7 @@ export const iptablesMutants: readonly Mutant[] = [
       "if (isEverything(cidr)) return [{ address: '', type: local }];",
     ],
   ]),
-  ...of('render/jumps.ts', [
+  ...of('render/render-settings.ts', [
     [
       'firewall-not-on-forward',
       'source ranges are not enforced for what is forwarded',

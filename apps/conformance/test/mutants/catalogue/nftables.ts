@@ -123,7 +123,7 @@ export const nftablesMutants: readonly Mutant[] = [
       '',
     ],
   ]),
-  ...of('kernel/netlink/affinity-rules.ts', [
+  ...of('kernel/netlink/encode-class.ts', [
     [
       'affinity-not-kept',
       'session affinity lasts a millisecond',

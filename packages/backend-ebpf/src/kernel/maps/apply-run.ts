@@ -37,7 +37,6 @@ export interface Placed extends HeldService {
   guards: readonly IpAddress[];
 }
 
-/** State that all applies of a writer share. */
 export interface WriterParts {
   readonly state: MapState;
   readonly sets: SetWriter;
@@ -276,7 +275,6 @@ export class ApplyRun {
   }
 }
 
-/** A Service that has nothing in the maps yet. */
 export function newlyPlaced({ key, protocol }: ServiceForwarding): Placed {
   return { key, service: undefined, isUdp: protocol === 'UDP', id: noId, guards: [] };
 }

@@ -36,7 +36,6 @@ export class ArrayMap {
     return this.#kernel64.length;
   }
 
-  /** No word from here on was ever written. */
   get end(): number {
     return this.#end;
   }
@@ -94,7 +93,6 @@ export class ArrayMap {
     }
   }
 
-  /** Writes a word again as it was. */
   restore(word: number): void {
     this.#store(word);
   }

@@ -18,7 +18,6 @@ export class EndpointFinder {
   flags: Uint8Array = new Uint8Array(64);
   /** Number of places whose endpoint has a record. */
   known = 0;
-  /** Number of places. */
   count = 0;
   readonly #state: MapState;
   /** Addresses and ports of all places; signed, because the engine never stores such numbers as objects. */

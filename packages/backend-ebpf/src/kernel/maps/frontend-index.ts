@@ -3,7 +3,6 @@ import { FrontendDigest, keyWords } from '../../render/frontend-digest.ts';
 
 /** Words of a value. */
 const valueWords = 2;
-/** No entry. */
 export const noEntry = -1;
 
 /**
@@ -27,7 +26,6 @@ export class FrontendIndex {
   #end = 0;
   #size = 0;
 
-  /** Number of entries. */
   get size(): number {
     return this.#size;
   }
@@ -74,7 +72,6 @@ export class FrontendIndex {
     this.#link(entry, service);
   }
 
-  /** Records that an entry was deleted. */
   delete(entry: number): void {
     this.#unlink(entry);
     this.digest.remove(this.#keys, entry * keyWords, this.#values, entry * valueWords);

@@ -44,7 +44,6 @@ export class FrontendWriter {
     if (this.#owners.length === batchLength) this.flush();
   }
 
-  /** Writes the waiting entries. */
   flush(): void {
     const count = this.#owners.length;
     if (count > 1 && this.#tryBatch(count)) for (let index = 0; index < count; index++) this.#note(index);

@@ -48,7 +48,6 @@ export class IdPool {
     return this.#free + (this.#capacity - this.#end);
   }
 
-  /** Number of ids in quarantine. */
   get quarantined(): number {
     return this.#quarantine.size;
   }

@@ -33,12 +33,10 @@ export function neededSizes(table: ForwardingTable): MapSizes {
   return boundedSizes((name) => 2 ** Math.ceil(Math.log2(Math.max(1, entries[name] * headroom))));
 }
 
-/** The larger one of each. */
 export function largerSizes(a: MapSizes, b: MapSizes): MapSizes {
   return boundedSizes((name) => Math.max(a[name], b[name]));
 }
 
-/** Whether any of `wanted` is larger than what is there. */
 export function isLarger(wanted: MapSizes, than: MapSizes): boolean {
   return sizeNames.some((name) => wanted[name] > than[name]);
 }

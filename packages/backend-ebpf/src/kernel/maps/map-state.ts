@@ -3,7 +3,6 @@ import type { MapSet } from '../kernel.ts';
 import { sizesOf } from '../programs/map-sets.ts';
 import { type MapSizes, noId, offsetOf, sizeOf } from '../../render/layouts.ts';
 import { type AfterStore, ArrayMap } from './array-map.ts';
-import { EndpointIndex } from './endpoint-index.ts';
 import { FrontendIndex } from './frontend-index.ts';
 import { IdPool } from './id-pool.ts';
 import { SlotPool } from './slot-pool.ts';
@@ -60,7 +59,6 @@ export class MapState {
     return this.#maps;
   }
 
-  /** The sizes of the maps as they are. */
   get sizes(): MapSizes {
     return sizesOf(this.#maps);
   }
@@ -77,7 +75,6 @@ export class MapState {
     this.slotPool.grow(maps.slots.shape.maxEntries);
   }
 
-  /** Stores to arrays so far. */
   get stores(): number {
     return this.services.stores + this.endpoints.stores + this.slots.stores;
   }
@@ -167,4 +164,53 @@ export class MapState {
   #half(array: ArrayMap, word: number, half: 0 | 1): number {
     return array.words[word * 2 + half] ?? noId;
   }
+}
+
+/** Endpoint ids by service, as linked lists in two arrays: four bytes per endpoint. */
+class EndpointIndex {
+  #first: Uint32Array = new Uint32Array(1024);
+  #next: Uint32Array = new Uint32Array(4096);
+
+  /** Adds an id, which must be in no list, to the front of a service's list. */
+  add(service: number, id: number): void {
+    this.#first = withRoom(this.#first, service);
+    this.#next = withRoom(this.#next, id);
+    this.#next[id] = this.#first[service] ?? noId;
+    this.#first[service] = id;
+  }
+
+  /** The list becomes these ids. */
+  replace(service: number, ids: Uint32Array, count: number): void {
+    this.#first = withRoom(this.#first, service);
+    let first = noId;
+    for (let index = count - 1; index >= 0; index--) {
+      const id = ids[index] ?? noId;
+      this.#next = withRoom(this.#next, id);
+      this.#next[id] = first;
+      first = id;
+    }
+    this.#first[service] = first;
+  }
+
+  /** The first id of a service, or `noId`. */
+  firstOf(service: number): number {
+    return this.#first[service] ?? noId;
+  }
+
+  /** The id after another one of the same service, or `noId`. */
+  after(id: number): number {
+    return this.#next[id] ?? noId;
+  }
+
+  clear(): void {
+    this.#first.fill(noId);
+    this.#next.fill(noId);
+  }
+}
+
+function withRoom(array: Uint32Array, index: number): Uint32Array {
+  if (index < array.length) return array;
+  const larger = new Uint32Array(Math.max(index + 1, array.length * 2));
+  larger.set(array);
+  return larger;
 }

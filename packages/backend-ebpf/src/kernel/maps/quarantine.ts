@@ -14,7 +14,6 @@ export class Quarantine {
     this.#clock = clock;
   }
 
-  /** Number of waiting numbers. */
   get size(): number {
     return this.#numbers.length - this.#head;
   }

@@ -14,7 +14,6 @@ export interface FoundFrontend {
   readonly cookie: number;
 }
 
-/** Slots of a set. */
 export interface FoundSelection {
   readonly base: number;
   readonly count: number;
@@ -31,7 +30,6 @@ export interface FoundEndpoint {
   readonly service: number;
 }
 
-/** A record of `services`. */
 export interface FoundService {
   readonly cluster: FoundSelection;
   readonly local: FoundSelection;
@@ -65,7 +63,6 @@ export class MapReader {
     );
   }
 
-  /** The entry with this key. */
   frontend(key: Uint32Array): FoundFrontend | undefined {
     const value = this.#maps.frontends.lookup(new Uint8Array(key.slice().buffer));
     return value === undefined ? undefined : frontendOf(key, new Uint32Array(value.slice().buffer));
@@ -84,7 +81,6 @@ export class MapReader {
     };
   }
 
-  /** Undefined for an id beyond the map's size. */
   endpoint(id: number): FoundEndpoint | undefined {
     const at = id * endpointWords * 2;
     if (at >= this.#endpoints.length) return undefined;

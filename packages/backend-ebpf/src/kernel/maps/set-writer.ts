@@ -50,7 +50,6 @@ export interface ReplacedSets {
   readonly endpoints: readonly (readonly [id: number, flags: number])[];
 }
 
-/** Wanted state of one of a service's sets. */
 interface WantedSet {
   readonly set: SetWord;
   readonly length: number;

@@ -34,7 +34,6 @@ export class SlotPool {
     return this.#available;
   }
 
-  /** Number of ranges in quarantine. */
   get quarantined(): number {
     return this.#quarantine.size;
   }

@@ -34,12 +34,10 @@ export class SourceRangeStore {
     this.#map = map;
   }
 
-  /** Number of ranges. */
   get size(): number {
     return this.#byService.values().reduce((sum, keys) => sum + keys.size, 0);
   }
 
-  /** The services that have ranges. */
   get services(): readonly number[] {
     return [...this.#byService.keys()];
   }

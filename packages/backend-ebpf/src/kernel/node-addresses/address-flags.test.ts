@@ -1,6 +1,6 @@
 import { parseCidr, parseIp } from '@switchyard/core';
 import { expect, test } from 'vitest';
-import { addressFlags } from './address-flags.ts';
+import { addressFlags } from './node-addresses.ts';
 
 test.each<[string, readonly string[], readonly string[], Readonly<Record<string, number>>]>([
   [

@@ -1,20 +1,28 @@
-import { type Clock, type ForwardingTable, type IpAddress, type IpFamily, millis } from '@switchyard/core';
+import {
+  type Cidr,
+  cidrContains,
+  type Clock,
+  type ForwardingTable,
+  type IpAddress,
+  type IpFamily,
+  ipFamilyOf,
+  loopbackOf,
+  millis,
+  parseCidr,
+} from '@switchyard/core';
 import { addressChanges, localAddresses } from '@switchyard/native';
 import type { MapSet } from '../kernel.ts';
 import { addressBytes } from '../../render/settings/address-bytes.ts';
 import { holdsElements, type MapElement, writeElements } from '../small-map.ts';
-import { addressFlags } from './address-flags.ts';
+import { nodeAddressFlags } from '../../render/layouts.ts';
 
-/** The part of a forwarding table that is written here. */
 export type AddressesOfTable = Pick<ForwardingTable, 'nodePortCidrs'>;
 
-/** The node, and the map for its addresses. */
 export interface NodeAddressesOptions {
   readonly ipFamily: IpFamily;
   /** The current maps. Growth replaces them. */
   readonly maps: () => Pick<MapSet, 'node_addresses'>;
   readonly clock: Clock;
-  /** Path of the node's network namespace; default: the process's own. */
   readonly netns?: string | undefined;
   /** For tests; default: reads them from the kernel. */
   readonly read?: () => readonly IpAddress[];
@@ -67,4 +75,21 @@ export class NodeAddresses {
     this.#written = wanted;
     return writes;
   }
+}
+
+const linkLocal: Cidr = parseCidr('fe80::/10');
+
+/**
+ * Content of `node_addresses` for a table: all local addresses except loopback and IPv6 link-local ones, with a flag for NodePort
+ * addresses.
+ */
+export function addressFlags(
+  local: readonly IpAddress[],
+  { nodePortCidrs }: Pick<ForwardingTable, 'nodePortCidrs'>,
+): ReadonlyMap<IpAddress, number> {
+  const isLeftOut = (ip: IpAddress): boolean =>
+    cidrContains(loopbackOf(ipFamilyOf(ip)), ip) || cidrContains(linkLocal, ip);
+  const flagsOf = (ip: IpAddress): number =>
+    nodePortCidrs.some((cidr) => cidrContains(cidr, ip)) ? nodeAddressFlags.nodePort : 0;
+  return new Map(local.filter((ip) => !isLeftOut(ip)).map((ip) => [ip, flagsOf(ip)]));
 }

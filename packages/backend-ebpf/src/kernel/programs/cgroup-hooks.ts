@@ -31,17 +31,14 @@ export function detachOrder(paths: readonly string[]): readonly string[] {
   return [...paths].sort((a, b) => rank(b) - rank(a));
 }
 
-/** Link and program attached at one hook. */
 export interface AttachedHook {
   readonly hook: CgroupHook;
   readonly linkId: number;
   readonly programId: number;
 }
 
-/** Place of the links. */
 export interface HookPlace {
   readonly pins: PinFolders;
-  /** Folder of cgroup2. */
   readonly cgroup: string;
 }
 
@@ -94,7 +91,6 @@ function adoptLink(pins: PinFolders, hook: CgroupHook): number {
   return 0;
 }
 
-/** Descriptions of differences from the attached state. */
 export function hookFaults(pins: PinFolders, { hook, linkId, programId }: AttachedHook): readonly string[] {
   using link = openPinnedLink(join(pins.links, hook));
   if (link === undefined) return [`link ${hook} unpinned`];

@@ -32,12 +32,10 @@ import { objectFile } from './object-files.ts';
 import { PinFolders } from './pin-folders.ts';
 import { OthersWatch } from './other-load-balancers.ts';
 
-/** Options of one family's kernel objects. */
 export interface LinuxKernelOptions {
   readonly ipFamily: IpFamily;
   /** Folder of cgroup2 below which sockets are served. Called only to attach programs: a clean-up needs no cgroup. */
   readonly cgroup: () => string;
-  /** Mount point of bpffs. */
   readonly bpffs: string;
   readonly socketLb: SocketLb;
   readonly logger: Logger;
@@ -58,7 +56,6 @@ export class LinuxKernel implements EbpfKernel {
   readonly #others: OthersWatch;
   readonly #mapPins = new FolderWatch();
   #maps: MapSet | undefined;
-  /** Maps opened by `findMaps`. */
   #looked: MapSet | undefined;
   #attached: readonly AttachedHook[] = [];
 

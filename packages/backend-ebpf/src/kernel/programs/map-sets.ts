@@ -2,26 +2,21 @@ import type { BpfMap } from '@switchyard/native';
 import { type MapName, mapOfSize, type MapSizes, mapShapes, mapSizes } from '../../render/layouts.ts';
 import type { MapSet } from '../kernel.ts';
 
-/** All maps' names. */
 export const mapNames: readonly MapName[] = Object.keys(mapShapes(mapSizes(() => 1))) as MapName[]; // its own keys
 
-/** Makes a set with one map for each name. */
 export function mapSetOf(open: (name: MapName) => BpfMap): MapSet {
   return Object.fromEntries(mapNames.map((name) => [name, open(name)])) as MapSet; // all names are there
 }
 
-/** Sizes of a set. */
 export function sizesOf(maps: MapSet): MapSizes {
   return mapSizes((name) => maps[mapOfSize[name]].shape.maxEntries);
 }
 
-/** Names of the maps with fewer entries than wanted. */
 export function tooSmall(maps: MapSet, sizes: MapSizes): readonly MapName[] {
   const shapes = mapShapes(sizes);
   return mapNames.filter((name) => maps[name].shape.maxEntries < shapes[name].maxEntries);
 }
 
-/** Copies a map's content to a larger one of the same kind. */
 export function copyMap(from: BpfMap, to: BpfMap): void {
   if (from.shape.mmapable === true) {
     to.values().set(from.values());

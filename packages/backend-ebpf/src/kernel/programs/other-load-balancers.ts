@@ -144,7 +144,6 @@ function programsIn(folder: string): readonly number[] {
   });
 }
 
-/** Options of watching for other load balancers. */
 export interface OthersOptions {
   readonly ipFamily: IpFamily;
   readonly bpffs: string;

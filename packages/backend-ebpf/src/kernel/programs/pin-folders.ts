@@ -3,7 +3,6 @@ import { dirname, join } from 'node:path';
 import { asError, HostError, type IpFamily } from '@switchyard/core';
 import { isBpffs, listPins } from '@switchyard/native';
 
-/** Place of one family's pins. */
 export interface PinPlace {
   readonly bpffs: string;
   readonly ipFamily: IpFamily;
@@ -17,7 +16,6 @@ export interface PinPlace {
  */
 export class PinFolders {
   readonly bpffs: string;
-  /** Of this version. */
   readonly folder: string;
   readonly links: string;
   readonly maps: string;
@@ -72,7 +70,6 @@ export class PinFolders {
     this.#change('move', () => renameSync(from, to));
   }
 
-  /** Removes a pin, if it exists. */
   unpin(path: string): void {
     this.#change('remove', () => {
       if (existsSync(path)) unlinkSync(path);
@@ -121,7 +118,6 @@ export class PinFolders {
   }
 }
 
-/** Removes a folder with its content, if it exists. */
 export function removeTree(path: string): void {
   for (const name of listPins(path)) {
     const inside = join(path, name);

@@ -18,7 +18,6 @@ export interface SettingsPart {
   findDamage(): readonly string[];
 }
 
-/** Parts that `Programs` uses. */
 export interface ProgramsOptions {
   readonly kernel: EbpfKernel;
   readonly maps: OpenMapSet;
@@ -51,7 +50,6 @@ export class Programs {
     return this.#writer?.services() ?? [];
   }
 
-  /** Drops the record of the kernel. */
   forget(): void {
     this.#writer = undefined;
   }

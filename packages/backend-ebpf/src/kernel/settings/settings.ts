@@ -15,17 +15,14 @@ import { holdsElements, type MapElement, writeElements } from '../small-map.ts';
 export interface SettingsOptions extends Pick<ConfigurationConstants, 'udpSticky'> {
   /** Cookie of the host network namespace; read with the first apply. */
   readonly hostNetns: () => bigint;
-  /** The current maps. Growth replaces them. */
   readonly maps: () => Pick<MapSet, 'configuration' | 'pod_cidrs'>;
 }
 
-/** The part of a forwarding table that is written here. */
 export type SettingsOfTable = Pick<ForwardingTable, 'serviceCidrs' | 'podDetector' | 'services'>;
 
 /** Writes the settings of a forwarding table that belong to no service and no address: `configuration` and `pod_cidrs`. */
 export class Settings {
   readonly #options: SettingsOptions;
-  /** Table of the last `apply`. */
   #table: SettingsOfTable | undefined;
   /** A Service has a cluster IP in no service CIDR. Stays true after the Service's deletion, until the next `apply`. */
   #hasClusterIpsElsewhere = false;

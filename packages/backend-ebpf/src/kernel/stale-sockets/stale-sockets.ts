@@ -15,10 +15,8 @@ import { type NetworkNamespace, networkNamespaces } from './network-namespaces.t
 import { type ConnectedSocket, destinationOf, destroySocket, listConnectedUdp } from './socket-diag.ts';
 import { addStaleFlows, type GoneEndpoint, type StaleFlow, type StaleFlows } from './stale-flows.ts';
 
-/** Scope of the search for sockets. */
 export interface StaleSocketsOptions {
   readonly ipFamily: IpFamily;
-  /** The current maps. Growth replaces them. */
   readonly maps: () => Pick<MapSet, 'flows'>;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -26,7 +24,6 @@ export interface StaleSocketsOptions {
   readonly namespaces?: () => Iterable<NetworkNamespace | undefined>;
 }
 
-/** Result of one sweep. */
 export interface SweepResult {
   readonly destroyed: number;
   /** Number of visited namespaces; 0 if no socket was connected to a deleted endpoint. */

@@ -33,7 +33,6 @@ export function readNetwork(family: IpFamily, netns: string | undefined): Networ
   };
 }
 
-/** Settings that say whether the program or rules serve a device. */
 export interface UplinkRule {
   /** Names, `*` for any characters; empty: see `chooseUplinks`. */
   readonly patterns: readonly string[];

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { printItem } from '@switchyard/backend-nftables';
 import { expect, test } from 'vitest';
-import { guardChains, isChainOf } from './guard-rules.ts';
-import { checkMarks, defaultWireMarks } from './marks.ts';
+import { checkMarks, defaultWireMarks, guardChains, isChainOf } from './guard-rules.ts';
 
 test('each family has chains of its own, and its own only', () => {
   const names = (family: 'IPv4' | 'IPv6'): readonly string[] =>

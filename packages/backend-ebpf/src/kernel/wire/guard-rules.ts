@@ -1,6 +1,5 @@
 import type { ChainDescription, Rule, Statement, TableDescription } from '@switchyard/backend-nftables';
-import type { IpFamily } from '@switchyard/core';
-import type { WireMarks } from './marks.ts';
+import { type IpFamily, UsageError } from '@switchyard/core';
 
 /** The table, in the family `inet`. Each IP family has chains of its own in it, so that one can come and go without the other. */
 export const guardTable = 'switchyard-ebpf-guard';
@@ -71,12 +70,32 @@ function guardRules(family: IpFamily, { service, reject }: WireMarks): readonly 
   ];
 }
 
-/** The table with these chains, of one family or both. */
 export function guardDescription(items: readonly ChainDescription[]): TableDescription {
   return { name: guardTable, comment: 'owner: switchyard node agent; changes by others are undone', items };
 }
 
-/** Name of the birthmark chain. */
 export function birthmarkName(family: IpFamily, mark: string): string {
   return `${birthmarkPrefix}${guardSuffix(family)}-${mark}`;
+}
+
+/** Two bits of a packet's mark with which the wire program informs the guard table. They are cleared before the packet is routed. */
+export interface WireMarks {
+  /** Packet for a Service: it must not pass without NAT. */
+  readonly service: number;
+  /** Packet for a Service that refuses it. */
+  readonly reject: number;
+}
+
+/**
+ * Bits without a known other user: kube-proxy and kubelet use 0x4000 and 0x8000, Cilium 0x0f00, Calico 0xffff0000 by default, AWS VPC
+ * CNI 0x80.
+ */
+export const defaultWireMarks: WireMarks = { service: 0x1000, reject: 0x2000 };
+
+/** Throws `UsageError` unless each is one bit and they differ. */
+export function checkMarks({ service, reject }: WireMarks): void {
+  const isBit = (mark: number): boolean => mark > 0 && mark <= 0x8000_0000 && Number.isInteger(Math.log2(mark));
+  if (isBit(service) && isBit(reject) && service !== reject) return;
+  const text = `0x${service.toString(16)} and 0x${reject.toString(16)}`;
+  throw new UsageError('ebpf.marks', `cannot use the marks ${text}: each must be one bit of 32, and not the same`);
 }

@@ -3,17 +3,22 @@ import { printItem, type TableDescription, TableWriter } from '@switchyard/backe
 import type { IpFamily, Logger } from '@switchyard/core';
 import { type DumpedObject, RulesReader } from '@switchyard/netfilter';
 import { type NetlinkSocket, openNetlinkSocket } from '@switchyard/native';
-import { birthmarkName, birthmarkPrefix, guardChains, guardDescription, guardTable, isChainOf } from './guard-rules.ts';
-import type { WireMarks } from './marks.ts';
+import {
+  birthmarkName,
+  birthmarkPrefix,
+  guardChains,
+  guardDescription,
+  guardTable,
+  isChainOf,
+  type WireMarks,
+} from './guard-rules.ts';
 
 const texts = { attempt: 'cannot read the rules of the kernel', code: 'ebpf.guard' } as const;
 /** NFT_TABLE_F_DORMANT. */
 const dormant = 1;
 
-/** Options of one family's part of the guard table. */
 export interface GuardTableOptions {
   readonly ipFamily: IpFamily;
-  /** Path of the network namespace; default: the process's own. */
   readonly netns?: string | undefined;
   readonly logger: Logger;
   readonly marks: WireMarks;

@@ -8,7 +8,6 @@ import { guardTable, isChainOf } from './guard-rules.ts';
 import { detachPinned } from '../programs/cgroup-hooks.ts';
 import { filterPriorities, pinPrefix } from './uplink-programs.ts';
 
-/** Place of the wire path's programs, pins and chains. */
 export interface RemovalPlace {
   readonly ipFamily: IpFamily;
   readonly netns?: string | undefined;

@@ -20,10 +20,8 @@ import {
 import { detachPinned } from '../programs/cgroup-hooks.ts';
 import { isSameProgram } from '../programs/same-program.ts';
 
-/** Place of the programs and of the pinned links. */
 export interface UplinkOptions {
   readonly ipFamily: IpFamily;
-  /** Path of the network namespace of the uplinks; default: the process's own. */
   readonly netns?: string | undefined;
   /** Folder in a bpffs, of this family alone. */
   readonly pinFolder: string;
@@ -68,7 +66,6 @@ export class UplinkPrograms implements Disposable {
     this.#options = options;
   }
 
-  /** The devices that have the program. */
   get devices(): readonly Device[] {
     return [...this.#attached.values()].map(({ device }) => device);
   }

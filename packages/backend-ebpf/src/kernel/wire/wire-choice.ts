@@ -1,10 +1,9 @@
 import { HostError, messageOf } from '@switchyard/core';
 import { type BpfProbe, probeBpf } from '@switchyard/native';
 import type { EbpfHost } from '../host.ts';
-import { missingAbilities, type Need } from '../missing-abilities.ts';
+import { missingAbilities, type Need } from '../probe.ts';
 import { probeWire } from './probe-wire.ts';
 
-/** Decision whether programs or rules forward traffic from outside, with its reason. */
 export interface WireChoice {
   readonly kind: 'tc' | 'nftables';
   readonly why: string;
@@ -12,7 +11,6 @@ export interface WireChoice {
 
 /** Probes of the kernel; tests have their own. */
 export interface WireAbilities {
-  /** Throws `NativeMissingError`. */
   probe(): BpfProbe;
   /** As `probeWire`. */
   probeWire(signal: AbortSignal): Promise<readonly string[]>;

@@ -9,12 +9,20 @@ import {
   seconds,
   untilBeat,
 } from '@switchyard/core';
-import { type BpfObject, type BpfProgram, type Device, loadBpfObject } from '@switchyard/native';
+import {
+  type BpfObject,
+  type BpfProgram,
+  type Device,
+  isReceiveLoss,
+  loadBpfObject,
+  type NetlinkSocket,
+  openNetlinkSocket,
+  readMessages,
+} from '@switchyard/native';
 import type { MapSet, Wire } from '../kernel.ts';
 import type { OpenMapSet } from '../open-map-set.ts';
 import { objectFile } from '../programs/object-files.ts';
 import { holdsElements, writeElements } from '../small-map.ts';
-import { DeviceEvents } from './device-events.ts';
 import {
   bridgesForRules,
   chooseUplinks,
@@ -24,11 +32,10 @@ import {
   type UplinkRule,
 } from './devices.ts';
 import { GuardTable } from './guard-table.ts';
-import { checkMarks, defaultWireMarks, type WireMarks } from './marks.ts';
+import { checkMarks, defaultWireMarks, type WireMarks } from './guard-rules.ts';
 import { removeWire } from './remove-wire.ts';
 import { type UplinkOptions, UplinkPrograms } from './uplink-programs.ts';
 
-/** Options of one family's wire path. */
 export interface WirePathOptions extends UplinkOptions {
   /** Owned by the caller. */
   readonly maps: OpenMapSet;
@@ -38,7 +45,6 @@ export interface WirePathOptions extends UplinkOptions {
   /** Name patterns of uplinks; empty: see `chooseUplinks`. */
   readonly interfaces: readonly string[];
   readonly marks?: WireMarks;
-  /** Path of the compiled program; default: this build's. */
   readonly object?: string;
   /** Default: true. False, for tests: as on kernels before 6.7, which do not return a route's source address. */
   readonly asksSource?: boolean;
@@ -67,7 +73,6 @@ export class WirePath implements Wire {
   readonly #guard: GuardTable;
   readonly #programs: UplinkPrograms;
   readonly #marks: WireMarks;
-  /** Maps that the program uses. */
   #maps: MapSet | undefined;
   #object: BpfObject | undefined;
   #events: DeviceEvents | undefined;
@@ -92,7 +97,6 @@ export class WirePath implements Wire {
     this.#programs = new UplinkPrograms(options);
   }
 
-  /** The devices that have the program now. */
   get uplinks(): readonly Device[] {
     return this.#programs.devices;
   }
@@ -171,7 +175,6 @@ export class WirePath implements Wire {
     });
   }
 
-  /** Forwarding stays. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#exclusively(async () => this.#close());
   }
@@ -294,4 +297,72 @@ export class WirePath implements Wire {
     this.#last = done.catch(() => undefined);
     return done;
   }
+}
+
+/** RTNLGRP_LINK; addresses and routes of IPv4 and IPv6. */
+const groups: readonly number[] = [1, 5, 9, 7, 11];
+/** RTM_NEWROUTE and RTM_DELROUTE. */
+const routeMessages: ReadonlySet<number> = new Set([24, 25]);
+/** Offset of the destination's prefix length in `struct rtmsg`. */
+const prefixLengthOffset = 1;
+
+/** Detects possible changes of devices, addresses or default routes of a network namespace. */
+class DeviceEvents implements Disposable {
+  readonly #socket: NetlinkSocket;
+  readonly #buffer = new Uint8Array(1 << 16);
+  /** Ends the wait of `news`. */
+  #wake = new AbortController();
+
+  /** Listens from now on. Throws `NativeError`. */
+  constructor(netns: string | undefined) {
+    this.#socket = openNetlinkSocket({ protocol: 'route', groups, netns });
+  }
+
+  /** Whether something may have changed since the last call. Never waits. */
+  hasChanged(): boolean {
+    const hasChanged = this.#drain();
+    if (hasChanged) this.#wake.abort();
+    return hasChanged;
+  }
+
+  /**
+   * Resolves when something may have changed, also if another call of `hasChanged` returns it meanwhile, and on disposal. At most one call
+   * at a time. Rejects with `signal.reason`.
+   */
+  async news(signal: AbortSignal): Promise<void> {
+    this.#wake = new AbortController();
+    const wake = this.#wake.signal;
+    try {
+      await this.#socket.readable(AbortSignal.any([signal, wake]));
+    } catch (error) {
+      if (signal.aborted || !wake.aborted) throw error;
+    }
+  }
+
+  #drain(): boolean {
+    let hasChanged = false;
+    for (;;) {
+      try {
+        const length = this.#socket.receive(this.#buffer);
+        if (length === undefined) return hasChanged;
+        hasChanged ||= matters(this.#buffer.subarray(0, length));
+      } catch (error) {
+        if (!isReceiveLoss(error)) throw error;
+        hasChanged = true; // the lost event may be a change
+      }
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#wake.abort();
+    this.#socket[Symbol.dispose]();
+  }
+}
+
+/** Each pod adds and removes routes; only default routes concern uplinks. */
+function matters(datagram: Uint8Array): boolean {
+  for (const { type, start } of readMessages(datagram)) {
+    if (!routeMessages.has(type) || datagram[start + prefixLengthOffset] === 0) return true;
+  }
+  return false;
 }

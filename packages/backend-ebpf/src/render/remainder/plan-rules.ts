@@ -1,7 +1,6 @@
 import type { ForwardingTable, Frontend, ServiceForwarding, ServicePortKey, TableDelta } from '@switchyard/core';
 import { leftToRules, type RuleServices, ruleServicesOf, withServices } from './left-to-rules.ts';
 
-/** A change of the rules. */
 export interface RulesStep {
   /** The table, whose services are `services`. */
   readonly table: ForwardingTable;
@@ -17,7 +16,6 @@ export interface RulesPlan {
   readonly after: RulesStep;
 }
 
-/** The applied table. */
 export interface AppliedTable {
   readonly table: ForwardingTable;
   /** Services that rules carry. */
@@ -58,13 +56,11 @@ export function planRules(applied: AppliedTable, table: ForwardingTable, delta: 
 }
 
 interface Move {
-  /** Wanted service. */
   readonly service: ServiceForwarding;
   /** Its part that rules will carry. */
   readonly left: ServiceForwarding;
   /** Its part that rules carry now. */
   readonly before: ServiceForwarding | undefined;
-  /** Applied service. */
   readonly old: ServiceForwarding | undefined;
 }
 

@@ -1,7 +1,6 @@
 import type { Chain, ChainRule, RuleText, TableName } from '../../render/chains.ts';
 import { type ChainHash, hashRules } from './rule-hash.ts';
 
-/** A chain by table and name. */
 export interface ChainRef {
   readonly table: TableName;
   readonly name: string;
@@ -10,7 +9,6 @@ export interface ChainRef {
 /** `nat KUBE-SERVICES`: a chain as the key of a map. */
 export type ChainKey = `${TableName} ${string}`;
 
-/** The key of a chain. */
 export function chainKey(table: TableName, name: string): ChainKey {
   return `${table} ${name}`;
 }
@@ -23,14 +21,12 @@ export function entryKey({ table, chain, rule }: ChainRule): string {
 /** Returns the rules of a chain, kept or rendered again: keeping those of thousands of Services costs too much memory. */
 type RulesOf = (chain: string) => readonly RuleText[];
 
-/** The chains that rules stand in, each once. */
 export function chainsOfRules(rules: Iterable<ChainRule>): readonly ChainRef[] {
   const chains = new Map<ChainKey, ChainRef>();
   for (const { table, chain } of rules) chains.set(chainKey(table, chain), { table, name: chain });
   return [...chains.values()];
 }
 
-/** The chain that a key stands for. */
 export function chainOfKey(key: ChainKey): ChainRef {
   const at = key.indexOf(' ');
   return { table: key.slice(0, at) as TableName, name: key.slice(at + 1) }; // as chainKey put them together
@@ -44,7 +40,6 @@ export type Change =
       readonly table: TableName;
       readonly name: string;
       readonly hash: ChainHash;
-      /** Number of rules. */
       readonly lines: number;
       /** Returns them when they are written. */
       readonly rulesOf: RulesOf;
@@ -70,7 +65,6 @@ interface Rule {
   readonly rule: RuleText;
 }
 
-/** The chain that a change concerns. */
 export function chainOf(change: Change): ChainRef {
   return { table: change.table, name: 'name' in change ? change.name : change.chain };
 }

@@ -3,7 +3,6 @@ import type { TableName } from '../../render/chains.ts';
 import { type Change, chainOf } from './change.ts';
 import { stepOf, type StepKey, writeOrder } from './write-order.ts';
 
-/** Some changes and the group they belong to. */
 export interface Planned<Of> {
   readonly group: Of;
   readonly changes: readonly Change[];

@@ -24,9 +24,8 @@ import type { IptablesClient } from '../client/iptables-client.ts';
 import { compareStates } from '../compare-states.ts';
 import { type RenderChoices, renderOptions, type RenderOptions } from '../../render/options.ts';
 import { AppliedSettings, listsOf } from './applied-settings.ts';
-import { type Change, type ChainKey, chainKey, chainOfKey, type ChainRef } from './change.ts';
-import { EntryOwners, type OwnedEntry } from './entry-owners.ts';
-import type { Group } from './group.ts';
+import { type ChainKey, chainKey, chainOfKey, type ChainRef, type Change } from './change.ts';
+import { EntryOwners, type Group, type OwnedEntry } from './entry-owners.ts';
 import { KernelState } from './kernel-state.ts';
 import { PrintedRules } from './printed-rules.ts';
 import { readChains, type Reading, readTable } from './read-kernel.ts';
@@ -35,17 +34,16 @@ import { renderHealthCheck, renderSettings } from '../../render/render-settings.
 import { noRules, RestoreWriter, type RulesByTable } from './restore-writer.ts';
 import type { ChainHash } from './rule-hash.ts';
 import { type HeldChains, ServiceChains, type ServicePlanning } from './service-chains.ts';
-import { StaleChains } from './stale-chains.ts';
 import {
   dueChains,
   removeDueChains,
   removeStaleEntries,
   removeUnwantedChains,
+  StaleChains,
   type StaleContext,
 } from './stale-rules.ts';
 import { UnremovedLog } from './unremoved-log.ts';
 
-/** The parts of the backend that the driver uses. */
 export interface IptablesDriverOptions {
   readonly client: IptablesClient;
   readonly tracker: ServiceTracker<HeldChains>;
@@ -56,7 +54,6 @@ export interface IptablesDriverOptions {
   readonly syncPeriod: Millis;
   /** Makes the objects that rules name besides chains; called before everything is read. Throws `HostError`. */
   readonly prepare?: (() => void) | undefined;
-  /** Called for each change that the kernel took. */
   readonly onWritten?: (change: Change) => void;
 }
 
@@ -85,9 +82,7 @@ export class IptablesDriver implements Driver<Group, Change> {
   #jumps: Reading['jumps'] = [];
   #renderOptions: RenderOptions | undefined;
   #written: RulesByTable = noRules();
-  /** Chains that others may have changed. */
   #foreign = new Map<ChainKey, ChainRef>();
-  /** Others may have changed anything. */
   #isAllForeign = false;
 
   constructor(options: IptablesDriverOptions) {
@@ -117,7 +112,6 @@ export class IptablesDriver implements Driver<Group, Change> {
     return this.#state;
   }
 
-  /** How the kernel is read. */
   get reading(): Reading {
     const { client } = this.#options;
     return { client, printed: this.#printed, lists: this.#lists, jumps: this.#jumps, isOurs: isOurChain };
@@ -178,7 +172,6 @@ export class IptablesDriver implements Driver<Group, Change> {
     };
   }
 
-  /** Reads everything. */
   async #beginFull(table: ForwardingTable, signal: AbortSignal): Promise<DriverRun<Group, Change>> {
     this.#options.prepare?.();
     const before = this.#state;
@@ -347,7 +340,6 @@ export class IptablesDriver implements Driver<Group, Change> {
   }
 }
 
-/** The surroundings in which all groups of one apply are planned. */
 interface Plan {
   readonly table: ForwardingTable;
   readonly state: KernelState;
@@ -360,7 +352,6 @@ interface RunParts extends Pick<DriverRun<Group, Change>, 'unknown'> {
   readonly stale: (context: StaleContext) => Iterable<Group>;
   /** Chains that were read and differ from the record. */
   readonly changed?: readonly ChainRef[];
-  /** Reads them again. */
   readonly read?: (found: KernelState) => Promise<void>;
 }
 

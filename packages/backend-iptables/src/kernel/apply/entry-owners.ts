@@ -1,11 +1,11 @@
 import type { ServicePortKey } from '@switchyard/core';
 import type { ChainRule, RuleText } from '../../render/chains.ts';
-import { type ChainKey, chainKey } from './change.ts';
+import { type ChainKey, chainKey, type ChainRef, type Change } from './change.ts';
+import type { ChangeGroup } from '@switchyard/core/engine';
 
 /** Owner of a rule in a shared chain: a Service port, or all health checks. */
 export type EntryOwner = ServicePortKey | 'healthChecks';
 
-/** A rule of a shared chain. */
 export interface OwnedEntry extends ChainRule {
   readonly key: ServicePortKey;
 }
@@ -41,4 +41,16 @@ export class EntryOwners {
     const found = this.ownerOf(entry);
     return found !== undefined && found !== owner;
   }
+}
+
+/** Changes that are written in one restore. */
+export interface Group extends ChangeGroup<Change> {
+  /** Owner of the rules that the group claims in shared chains; undefined for a group that claims none. */
+  readonly entryOwner?: EntryOwner;
+  /** Set when the kernel refuses to remove an unwanted chain: the next plan only unlinks such chains. */
+  keepsChains?: boolean;
+  /** All chains that the plan depends on: read again when the kernel refuses it. */
+  chains(): readonly ChainRef[];
+  /** The removals to write in place of this group when the kernel has refused it finally. */
+  readonly afterRefusal?: () => Group;
 }

@@ -37,7 +37,6 @@ export class KernelState {
     return this.#lists.get(chainKey(table, chain));
   }
 
-  /** Chains that are edited rule by rule. */
   lists(): ReadonlyMap<ChainKey, Readonly<RuleList>> {
     return this.#lists;
   }
@@ -59,7 +58,6 @@ export class KernelState {
     else this.#lists.set(chainKey(table, chain), list);
   }
 
-  /** Records a change that was written. */
   note(change: Change): void {
     const { table } = change;
     switch (change.kind) {

@@ -4,7 +4,6 @@ import { type ChainKey, chainKey, chainOfKey, type ChainRef } from './change.ts'
 import type { KernelState, RuleList } from './kernel-state.ts';
 import { type ChainHash, hashRules } from './rule-hash.ts';
 
-/** A chain without rules. */
 const nothing = hashRules([]);
 
 /**

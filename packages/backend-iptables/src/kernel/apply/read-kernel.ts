@@ -1,13 +1,12 @@
 import type { IptablesClient } from '../client/iptables-client.ts';
 import type { ChainRule, RuleText, TableName } from '../../render/chains.ts';
 import { type ChainKey, chainKey, type ChainRef } from './change.ts';
-import { UnreadableTableError } from '../client/unreadable-table.ts';
+import { UnreadableTableError } from '../client/create-client.ts';
 import { builtInChains } from '../our-chains.ts';
 import { KernelState, type RuleList } from './kernel-state.ts';
 import type { PrintedRules } from './printed-rules.ts';
 import { ChainHasher, hashRules } from './rule-hash.ts';
 
-/** How chains are read. */
 export interface Reading {
   readonly client: IptablesClient;
   readonly printed: PrintedRules;

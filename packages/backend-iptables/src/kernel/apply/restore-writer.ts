@@ -2,13 +2,11 @@ import type { Clock } from '@switchyard/core';
 import { type GroupWriter, KernelDiffersError, type PlannedGroup, type WriteResult } from '@switchyard/core/engine';
 import type { TableName } from '../../render/chains.ts';
 import type { IptablesClient, RestoreResult } from '../client/iptables-client.ts';
-import type { Change, ChainRef } from './change.ts';
+import type { ChainRef, Change } from './change.ts';
 import { composeRestore, type RestoreText } from './compose.ts';
-import type { EntryOwners } from './entry-owners.ts';
-import type { Group } from './group.ts';
+import type { EntryOwners, Group } from './entry-owners.ts';
 import type { KernelState } from './kernel-state.ts';
 
-/** The parts of the driver that a writer uses. */
 export interface RestoreWriterOptions {
   readonly client: IptablesClient;
   readonly clock: Clock;
@@ -16,16 +14,13 @@ export interface RestoreWriterOptions {
   readonly owners: EntryOwners;
   /** Approximate number of chains named in one restore. */
   readonly limit: number;
-  /** Called for each change that the kernel took. */
   readonly onWritten?: ((change: Change) => void) | undefined;
   /** Reads chains again after a refusal. True when the kernel did not hold what `state` said. */
   refresh(chains: readonly ChainRef[], signal: AbortSignal): Promise<boolean>;
 }
 
-/** Rules written, by table. */
 export type RulesByTable = Record<TableName, number>;
 
-/** No rules. */
 export function noRules(): RulesByTable {
   return { nat: 0, filter: 0, mangle: 0 };
 }

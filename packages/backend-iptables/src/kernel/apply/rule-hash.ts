@@ -3,12 +3,10 @@ import type { RuleText } from '../../render/chains.ts';
 /** Hash of a chain's rules in their order. 53 bits make a collision within the life of a node unlikely. */
 export type ChainHash = number;
 
-/** Hashes the rules of one chain one after the other. */
 export class ChainHasher {
   #high = 0xdeadbeef;
   #low = 0x41c6ce57;
 
-  /** Begins another chain. */
   reset(): void {
     this.#high = 0xdeadbeef;
     this.#low = 0x41c6ce57;
@@ -36,7 +34,6 @@ export class ChainHasher {
   }
 }
 
-/** The hash of a chain that holds these rules. */
 export function hashRules(rules: readonly RuleText[]): ChainHash {
   const hasher = new ChainHasher();
   for (const rule of rules) hasher.add(rule);

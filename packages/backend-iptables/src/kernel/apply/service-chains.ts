@@ -1,16 +1,13 @@
 import { InvariantError, type ServiceForwarding, type ServicePortKey } from '@switchyard/core';
 import type { HeldService, ServiceTracker } from '@switchyard/core/engine';
 import type { Chain, ChainRule, RenderedService, TableName } from '../../render/chains.ts';
-import { chainChange, type Change, type ChainRef, chainsOfRules, entryKey } from './change.ts';
-import type { EntryOwners, OwnedEntry } from './entry-owners.ts';
-import type { Group } from './group.ts';
+import { chainChange, type ChainRef, chainsOfRules, type Change, entryKey } from './change.ts';
+import type { EntryOwners, Group, OwnedEntry } from './entry-owners.ts';
 import type { KernelState } from './kernel-state.ts';
-import { lostEntries } from './lost-entries.ts';
-import { planEntries } from './plan-entries.ts';
+import { lostEntries, planEntries } from './plan-entries.ts';
 import { hashRules } from './rule-hash.ts';
-import type { StaleChains } from './stale-chains.ts';
+import type { StaleChains } from './stale-rules.ts';
 
-/** The table of all Service chains. */
 const table = 'nat' satisfies TableName;
 
 /** Chains and entries of a Service port that are in the kernel, or may be after a refusal. */
@@ -18,7 +15,6 @@ export interface HeldChains extends HeldService {
   readonly key: ServicePortKey;
   readonly chains: readonly string[];
   readonly entries: readonly ChainRule[];
-  /** Number of rules in its chains. */
   readonly rules: number;
 }
 
@@ -51,7 +47,6 @@ export class ServiceChains {
     this.#tracker = tracker;
   }
 
-  /** Rules in chains of Services. */
   get rules(): number {
     return this.#rules;
   }
@@ -63,14 +58,12 @@ export class ServiceChains {
       for (const chain of chains) if (names.has(chain)) yield [key, chain];
   }
 
-  /** All rules in shared chains. */
   *entries(): Generator<OwnedEntry> {
     for (const { key, entries } of this.#tracker.values()) {
       for (const entry of entries) yield { ...entry, key };
     }
   }
 
-  /** Returns the changes that write a Service port as wanted. */
   upsert(service: ServiceForwarding, planning: ServicePlanning): Group {
     const { key } = service;
     let next: HeldChains | undefined;
@@ -117,7 +110,6 @@ export class ServiceChains {
     };
   }
 
-  /** Returns the changes that remove a Service port. */
   remove(key: ServicePortKey, planning: ServicePlanning): Group {
     const group: Group = {
       ...ownersOf(key),

@@ -1,13 +1,11 @@
 import { isServiceChain } from '@switchyard/netfilter/iptables';
 import { serviceChains } from '../../render/names.ts';
 import type { ChainRule, RenderedSettings, RuleText } from '../../render/chains.ts';
-import type { ServiceForwarding, ServicePortKey } from '@switchyard/core';
-import type { Change, ChainRef } from './change.ts';
-import type { EntryOwners } from './entry-owners.ts';
-import type { Group } from './group.ts';
+import type { Clock, Millis, ServiceForwarding, ServicePortKey } from '@switchyard/core';
+import type { ChainRef, Change } from './change.ts';
+import type { EntryOwners, Group } from './entry-owners.ts';
 import type { KernelState } from './kernel-state.ts';
-import { lostEntries } from './lost-entries.ts';
-import type { StaleChains } from './stale-chains.ts';
+import { lostEntries } from './plan-entries.ts';
 
 /** Kinds of chains per Service port or endpoint. A chain stands before the chains that it leads to. */
 const kinds = ['FW', 'EXT', 'XLB', 'SVL', 'SVC', 'SEP'] as const;
@@ -119,4 +117,41 @@ function removal(name: string, { state, stale, failed }: StaleContext): Group {
 
 function rankOf(name: string): number {
   return kinds.findIndex((kind) => name.startsWith(`KUBE-${kind}-`));
+}
+
+/**
+ * Unlinked Service chains that wait for removal: on large clusters all unwanted chains, elsewhere those whose removal the kernel
+ * refused. They are removed together, at most once per `syncPeriod`, as in kube-proxy.
+ */
+export class StaleChains {
+  readonly #clock: Clock;
+  readonly #period: Millis;
+  readonly #names = new Set<string>();
+  #removed: Millis | undefined;
+
+  constructor(clock: Clock, period: Millis) {
+    this.#clock = clock;
+    this.#period = period;
+  }
+
+  add(name: string): void {
+    this.#names.add(name);
+  }
+
+  /** Forgets a chain that is wanted again or was removed. */
+  delete(name: string): void {
+    this.#names.delete(name);
+  }
+
+  /** Chains to remove now: all or none. */
+  due(): readonly string[] {
+    if (this.#names.size === 0) return [];
+    const now = this.#clock.monotonic();
+    if (this.#removed !== undefined && now - this.#removed < this.#period) return [];
+    return [...this.#names];
+  }
+
+  noteRemoved(): void {
+    this.#removed = this.#clock.monotonic();
+  }
 }

@@ -56,7 +56,6 @@ export const writeOrder: readonly WriteStep[] = [
 /** The name of a step: `nat entries`. */
 export type StepKey = `${TableName} ${WriteStep['what']}`;
 
-/** The step in which a change is written. */
 export function stepOf(change: Change): StepKey {
   const { table } = change;
   switch (change.kind) {

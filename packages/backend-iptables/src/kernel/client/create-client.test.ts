@@ -1,9 +1,13 @@
 import { CommandError, type CommandResult } from '@switchyard/host';
-import { ScriptedRunner, type ScriptedCommand } from '@switchyard/host/testing';
+import { type ScriptedCommand, ScriptedRunner } from '@switchyard/host/testing';
 import { describe, expect, test } from 'vitest';
-import { createIptablesClient, type IptablesClientOptions, openIptablesClient } from './create-client.ts';
+import {
+  createIptablesClient,
+  type IptablesClientOptions,
+  openIptablesClient,
+  UnreadableTableError,
+} from './create-client.ts';
 import type { RestoreResult } from './iptables-client.ts';
-import { UnreadableTableError } from './unreadable-table.ts';
 
 const { signal } = new AbortController();
 const nft = { ipFamily: 'IPv4', variant: 'nft', version: '1.8.9', command: 'iptables-nft' } as const;

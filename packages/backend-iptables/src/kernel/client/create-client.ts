@@ -1,5 +1,5 @@
 import { HostError, type Millis, seconds } from '@switchyard/core';
-import { commandFailed, type CommandResult, type CommandRunner } from '@switchyard/host';
+import { commandFailed, type CommandResult, type CommandRunner, runInScratchNamespace } from '@switchyard/host';
 import {
   findIptables,
   iptablesName,
@@ -12,11 +12,8 @@ import {
 } from '@switchyard/netfilter/iptables';
 import type { TableName } from '../../render/chains.ts';
 import type { CountedRule, IptablesClient, RestoreResult } from './iptables-client.ts';
-import { parseListing } from './parse-listing.ts';
 import { parseRefusal } from './refusal.ts';
-import { UnreadableTableError } from './unreadable-table.ts';
 
-/** The programs of a client, and their runner. */
 export interface IptablesClientOptions extends IptablesPrograms {
   readonly runner: CommandRunner;
 }
@@ -124,4 +121,66 @@ function failure(
 ): Error {
   const { said, advice } = parseRefusal(result.stderr);
   return commandFailed(attempt, command, { ...result, stderr: advice === '' ? said : `${said}; ${advice}` });
+}
+
+/** iptables-nft cannot read a table, because nft wrote into it what iptables cannot express. */
+export class UnreadableTableError extends HostError {
+  override readonly name = 'UnreadableTableError';
+  readonly table: TableName;
+
+  constructor(place: IptablesPlace, table: TableName) {
+    const family = place.ipFamily === 'IPv4' ? 'ip' : 'ip6';
+    super(
+      'iptables.incompatible',
+      `cannot read table ${table} of ${iptablesName(place)}: nft wrote into it what iptables cannot express; look at it with ` +
+        `'nft list table ${family} ${table}', and remove what does not belong there`,
+    );
+    this.table = table;
+  }
+}
+
+export const trialTimeout: Millis = seconds(30);
+
+/**
+ * Loads rules into a network namespace that ends with the command, where they affect no traffic. Where no namespace can be made,
+ * iptables only parses them (`--test`), and the kernel checks only the extensions.
+ */
+export async function tryRules(
+  runner: CommandRunner,
+  { command }: IptablesPrograms,
+  stdin: string,
+  signal: AbortSignal,
+): Promise<CommandResult> {
+  const options = { stdin, timeout: trialTimeout, signal };
+  const file = `${command}-restore`;
+  const args = ['--noflush', '-w', '5'];
+  return (
+    (await runInScratchNamespace(runner, [file, ...args], options)) ??
+    (await runner.run(file, [...args, '--test'], options))
+  );
+}
+
+/** The rules in the output of `-S CHAIN -v`, in their order. */
+export function parseListing(text: string, chain: string): readonly CountedRule[] {
+  const head = `-A ${chain}`;
+  return text.split('\n').flatMap((printed) => {
+    const line = printed.trimEnd(); // 1.8.7 leaves a blank where a rule has no target
+    if (line !== head && !line.startsWith(`${head} `)) return [];
+    return [parseCounted(line.slice(head.length + 1))];
+  });
+}
+
+/**
+ * Counters stand before the target (`... -c 5 300 -j MARK ...`), or at the end where there is none. A comment may hold the
+ * same: what is quoted is skipped.
+ */
+function parseCounted(text: string): CountedRule {
+  for (const found of text.matchAll(/"(?:[^"\\]|\\.)*"|(?:^|(\s))-c (\d+) (\d+)(?=$| -[jg] )/g)) {
+    const [all, before = '', packets, bytes] = found;
+    if (packets === undefined) continue;
+    const after = text.slice(found.index + all.length);
+    const rule = before === '' ? after.slice(1) : text.slice(0, found.index) + after;
+    return { rule, packets: Number(packets), bytes: Number(bytes) };
+  }
+  return { rule: text, packets: 0, bytes: 0 };
 }

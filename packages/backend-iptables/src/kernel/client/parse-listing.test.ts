@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseListing } from './parse-listing.ts';
+import { parseListing } from './create-client.ts';
 
 test.each([
   ['-A A -s 1.2.3.4/32 -p tcp -m tcp --dport 80 -c 5 600 -j B', '-s 1.2.3.4/32 -p tcp -m tcp --dport 80 -j B', 5, 600],

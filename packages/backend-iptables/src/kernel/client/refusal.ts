@@ -5,7 +5,6 @@
  */
 export type RefusalKind = 'locked' | 'changed' | 'permission' | 'tables' | 'rules';
 
-/** A refusal of iptables. */
 export interface Refusal {
   readonly kind: RefusalKind;
   /**

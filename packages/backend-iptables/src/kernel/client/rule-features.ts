@@ -4,7 +4,6 @@ import { hostMask, rejectTarget } from '../../render/rule-text.ts';
 
 /** A feature of iptables and the kernel that the rules need. */
 export interface RuleFeature {
-  /** Name for the operator. */
   readonly name: string;
   /** The kernel's modules, any of which may be built in. */
   readonly modules: string;

@@ -3,8 +3,7 @@ import { AttributeCursor, readAttributes, readText, readUint16be, readUint32, re
 import { NFTA } from '@switchyard/netfilter';
 import { type Element, hex } from '../../render/elements.ts';
 import { nftProtocols, protocolNumbers } from '../../render/names.ts';
-import type { Part } from '../../render/schemas.ts';
-import type { ObjectLayout, PartsLayout } from './layouts.ts';
+import type { ObjectLayout, Part, PartsLayout } from '../../render/schemas.ts';
 
 /** Where the values of one element lie in a datagram; 0 for what it does not have. */
 export interface RawElement {

@@ -2,13 +2,11 @@ import { ipv4Text, ipv6Text } from '@switchyard/core';
 import { NFT_SET_ELEM_INTERVAL_END } from '@switchyard/netfilter';
 import type { RawElement } from './decode-elements.ts';
 
-/** One boundary of an interval set, as a number. */
 export interface ReadBoundary {
   readonly address: bigint;
   readonly isEnd: boolean;
 }
 
-/** The boundary that an element of an interval set is. */
 export function boundaryOf(bytes: Uint8Array, { key, keyLength, flags }: Readonly<RawElement>): ReadBoundary {
   let address = 0n;
   for (let index = 0; index < keyLength; index++) address = (address << 8n) | BigInt(bytes[key + index] ?? 0);

@@ -7,7 +7,6 @@ import { addElements, deleteChain, deleteRules, writeElement, writeKey } from '.
 /** A list of elements is one attribute of at most 64 KB; one mark takes 20 bytes. */
 const marksPerMessage = 2000;
 
-/** Adds marks to a set of a table, in one transaction. Throws `NativeError`. */
 export function addMarks(
   socket: NetlinkSocket,
   set: { readonly table: string; readonly name: string },

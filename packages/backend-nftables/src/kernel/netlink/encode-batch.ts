@@ -3,19 +3,16 @@ import { aligned, MessageWriter, nestedFlag, type NetlinkRequest, NLM_F } from '
 import { BATCH, familyInet, NFT_MSG, NFTA, subsystem } from '@switchyard/netfilter';
 import type { Change, ElementChange } from '../../render/elements.ts';
 import { protocolNumbers } from '../../render/names.ts';
-import type { Part } from '../../render/schemas.ts';
+import { layouts, type ObjectLayout, type Part, type PartsLayout } from '../../render/schemas.ts';
 import type { WriteRequest } from '../transport.ts';
 import { writeClass } from './encode-class.ts';
 import { writeIntervals } from './encode-intervals.ts';
-import { layouts, type ObjectLayout, type PartsLayout } from './layouts.ts';
 import { maxListLength } from './write-objects.ts';
 
 /** One message of a batch, for finding the change that an answer is about. */
 export interface SentMessage {
   readonly sequence: number;
-  /** Where it begins in the batch. */
   readonly offset: number;
-  /** The object it is about, if there is one. */
   readonly object: string | undefined;
   /** The change that its first element belongs to. */
   readonly firstChange: number;
@@ -38,7 +35,6 @@ export interface BatchTarget {
   begin(type: number, flags: number, object: string | undefined): void;
 }
 
-/** The layout of an object by its name with suffix. */
 export function objectLayout(name: string): ObjectLayout {
   const layout = layouts.get(name);
   if (layout === undefined) throw new InvariantError(`no elements are written to an object ${JSON.stringify(name)}`);
@@ -69,7 +65,6 @@ export class BatchEncoder {
     return this.#end();
   }
 
-  /** One transaction out of messages of other kinds. */
   custom(table: string, write: (target: BatchTarget) => void): EncodedBatch {
     this.#begin(table);
     write(this.#target());
@@ -83,7 +78,6 @@ export class BatchEncoder {
     return this.#answered();
   }
 
-  /** A single request outside of a transaction. */
   request(
     header: { readonly type: number; readonly flags: number },
     write: (writer: MessageWriter) => void,
@@ -390,7 +384,6 @@ function digitOf(code: number): number {
   return code >= 0x61 && code <= 0x66 ? code - 0x61 + 10 : -1;
 }
 
-/** The last address of a CIDR. */
 function lastOf(bytes: Uint8Array, length: number): Uint8Array {
   return bytes.map((byte, index) => byte | (0xff >> Math.min(8, Math.max(0, length - index * 8))));
 }

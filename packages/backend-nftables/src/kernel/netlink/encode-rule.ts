@@ -49,7 +49,6 @@ export interface AnonymousSet {
     | { readonly kind: 'verdicts'; readonly elements: readonly VerdictElement[] };
 }
 
-/** The sets within a rule, in the order of its statements. */
 export function anonymousSetsOf(rule: Rule): readonly AnonymousSet[] {
   return rule.flatMap((statement): readonly AnonymousSet[] => {
     if (statement.kind === 'isProtocol' && statement.protocols.length > 1) {
@@ -69,7 +68,6 @@ function numberOfProtocol(name: string): number {
 
 /** Where every value begins: 16 bytes, or four times four. */
 const first: Register = registerAt(0);
-/** The chosen verdict. */
 const verdict: Register = 0;
 /** RTN_LOCAL. */
 const localAddress = 2;
@@ -102,7 +100,6 @@ export class RuleEncoder {
   readonly #ranges: ReadonlySet<string>;
   /** Whether this rule has matched the packet's family already. */
   #hasFamily = false;
-  /** Unused numbers of the sets within the rule. */
   #ids: number[] = [];
 
   constructor(writer: MessageWriter, objects: readonly ObjectDescription[]) {
@@ -208,7 +205,6 @@ export class RuleEncoder {
     }
   }
 
-  /** Returns how many bytes it has. */
   #loadField(field: Field, to: Register): number {
     const writer = this.#writer;
     const mask = priorityMask(field);
@@ -271,5 +267,4 @@ export class RuleEncoder {
   }
 }
 
-/** Any statement that is not a condition. */
 type Action = Exclude<Statement, { kind: `is${string}` | 'inSet' | 'hasBits' }>;

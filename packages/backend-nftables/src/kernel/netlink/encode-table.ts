@@ -60,7 +60,6 @@ function writeHook(writer: MessageWriter, { type, at, priority, policy }: HookDe
   writer.endAttribute(hook);
 }
 
-/** Settings of a set in its message. */
 interface SetSettings {
   readonly name: string;
   readonly flags: number;
@@ -123,7 +122,6 @@ class TableEncoder {
     addRule(this.#target, chain, () => this.#rules.write(rule, ids));
   }
 
-  /** Returns its number. */
   #anonymousSet({ name, part, content }: AnonymousSet): number {
     const id = this.#set({
       name,

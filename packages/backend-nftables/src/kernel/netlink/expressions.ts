@@ -13,22 +13,18 @@ export function registerAt(words: number): Register {
   return words % 4 === 0 ? 1 + words / 4 : 8 + words;
 }
 
-/** A property of the packet into a register: `NFT_META_...`. */
 export function loadMeta(writer: MessageWriter, key: number, to: Register): void {
   numbers(writer, 'meta', [2, key], [1, to]);
 }
 
-/** A register into a property of the packet. */
 export function setMeta(writer: MessageWriter, key: number, from: Register): void {
   numbers(writer, 'meta', [2, key], [3, from]);
 }
 
-/** `meta priority` into a register. */
 export function loadPriority(writer: MessageWriter, to: Register): void {
   loadMeta(writer, metaKey.priority, to);
 }
 
-/** A register into `meta priority`. */
 export function setPriority(writer: MessageWriter, from: Register): void {
   setMeta(writer, metaKey.priority, from);
 }
@@ -50,12 +46,10 @@ export function requireFamily(writer: MessageWriter, scratch: Register, isIpv6: 
   compare(writer, scratch, Uint8Array.of(familyNumber(isIpv6)), isNegated);
 }
 
-/** Bytes of the packet into registers. */
 export function loadPayload(writer: MessageWriter, { base, offset, length }: HeaderField, to: Register): void {
   numbers(writer, 'payload', [1, to], [2, base], [3, offset], [4, length]);
 }
 
-/** The packet's source address into registers. */
 export function loadSource(writer: MessageWriter, to: Register, isIpv6: boolean): void {
   loadPayload(writer, isIpv6 ? { base: 1, offset: 8, length: 16 } : { base: 1, offset: 12, length: 4 }, to);
 }
@@ -78,7 +72,6 @@ export function toNetworkOrder(writer: MessageWriter, register: Register, length
   numbers(writer, 'byteorder', [1, register], [2, register], [3, operation], [4, length], [5, bytesPerNumber]);
 }
 
-/** A property of the packet's conntrack entry into a register: `NFT_CT_...`. */
 export function loadConntrack(writer: MessageWriter, key: number, to: Register): void {
   numbers(writer, 'ct', [2, key], [1, to]);
 }
@@ -90,7 +83,6 @@ export function loadAddressType(writer: MessageWriter, address: 'saddr' | 'daddr
   numbers(writer, 'fib', [3, flag], [2, result], [1, to]);
 }
 
-/** A number into a register. */
 export function loadNumber(writer: MessageWriter, value: number, to: Register): void {
   expression(writer, 'immediate', () => {
     writer.attributeUint32be(1, to);
@@ -98,7 +90,6 @@ export function loadNumber(writer: MessageWriter, value: number, to: Register): 
   });
 }
 
-/** A random number below `modulus` into a register of four bytes. */
 export function random(writer: MessageWriter, to: Register, modulus: number): void {
   const [kind, offset] = [1, 0]; // NFT_NG_RANDOM
   numbers(writer, 'numgen', [1, to], [2, modulus], [3, kind], [4, offset]);
@@ -130,7 +121,6 @@ function writeSetName(writer: MessageWriter, set: SetName): void {
   if (typeof set !== 'string') writer.attributeUint32be(4, set.id);
 }
 
-/** An element that a rule writes. */
 export interface RuleElement {
   readonly set: string;
   readonly key: Register;
@@ -165,7 +155,6 @@ function writeElement(writer: MessageWriter, operation: number, { set, key, data
   });
 }
 
-/** Where a destination lies. */
 export interface Destination {
   readonly address: Register;
   readonly port: Register;
@@ -175,22 +164,18 @@ export interface Destination {
 /** NFT_NAT_DNAT. */
 const dnat = 1;
 
-/** `dnat`. */
 export function destinationNat(writer: MessageWriter, { address, port, isIpv6 }: Destination): void {
   numbers(writer, 'nat', [1, dnat], [2, familyNumber(isIpv6)], [3, address], [5, port]);
 }
 
-/** `goto`. */
 export function goTo(writer: MessageWriter, chain: string): void {
   verdict(writer, () => gotoVerdict(writer, chain));
 }
 
-/** `drop`. */
 export function drop(writer: MessageWriter): void {
   verdict(writer, () => writeVerdict(writer, 0)); // NF_DROP
 }
 
-/** `accept`. */
 export function accept(writer: MessageWriter): void {
   verdict(writer, () => writeVerdict(writer, 1)); // NF_ACCEPT
 }
@@ -212,12 +197,10 @@ export function reject(writer: MessageWriter, type: number, code: number): void 
   });
 }
 
-/** `masquerade fully-random`. */
 export function masquerade(writer: MessageWriter): void {
   expression(writer, 'masq', () => writer.attributeUint32be(1, 0x10)); // NF_NAT_RANGE_PROTO_RANDOM_FULLY
 }
 
-/** The verdict `goto` as the content of data. */
 export function gotoVerdict(writer: MessageWriter, chain: string): void {
   writeVerdict(writer, NFT_GOTO, chain);
 }
@@ -236,7 +219,6 @@ export function hostNumber(writer: MessageWriter, type: number, value: number): 
   writer.endAttribute(nested);
 }
 
-/** One expression of a rule; `write` writes its attributes. */
 export function expression(writer: MessageWriter, name: string, write: () => void): void {
   const element = writer.beginNested(NFTA.LIST.ELEM);
   writer.attributeText(NFTA.EXPR.NAME, name);
@@ -246,7 +228,6 @@ export function expression(writer: MessageWriter, name: string, write: () => voi
   writer.endAttribute(element);
 }
 
-/** An expression whose attributes are all numbers. */
 function numbers(writer: MessageWriter, name: string, ...attributes: readonly (readonly [number, number])[]): void {
   expression(writer, name, () => {
     for (const [type, value] of attributes) writer.attributeUint32be(type, value);

@@ -6,10 +6,14 @@ import {
   type NetlinkOptions,
   type NetlinkRequest,
   type NetlinkSocket,
+  NLM_F,
   openNetlinkSocket,
+  readAttributes,
+  readText,
   readUint32,
+  readUint32be,
 } from '@switchyard/native';
-import { type OwnChanges, ownChanges, NFT_MSG, NFTA } from '@switchyard/netfilter';
+import { NFT_MSG, NFT_SET, NFTA, type OwnChanges, ownChanges } from '@switchyard/netfilter';
 import { chainName } from '../../render/class-chains.ts';
 import { type Change, type Element, handleClass } from '../../render/elements.ts';
 import {
@@ -18,8 +22,8 @@ import {
   type DropSet,
   type ElementObject,
   type FamilySuffix,
-  intervalKind,
   heartbeatSet,
+  intervalKind,
   type IntervalObject,
   type TableName,
 } from '../../render/names.ts';
@@ -34,13 +38,12 @@ import type {
   RulesKeeper,
   WriteRequest,
 } from '../transport.ts';
-import { ElementReader, elementOf, keyOf, packetsOf, type RawElement } from './decode-elements.ts';
+import { elementOf, ElementReader, keyOf, packetsOf, type RawElement } from './decode-elements.ts';
 import { boundaryOf, intervalTexts } from './decode-intervals.ts';
 import { BatchEncoder, type BatchTarget, type EncodedBatch, objectLayout } from './encode-batch.ts';
 import { writeTable } from './encode-table.ts';
 import { exchangeErrors, explainRefusal, isTooLarge, refusedRead } from './refusals.ts';
 import { encodeHeartbeat, heartbeatAges } from './heartbeat.ts';
-import { type ReadSet, readSet, requestElements, requestSets, requestTable } from './requests.ts';
 import { clearElements } from './write-objects.ts';
 
 /** Bytes of a batch that the kernel takes in one piece: more than the largest transaction of the backend. */
@@ -48,13 +51,10 @@ const sendBuffer = 1 << 25;
 const receiveBuffer = 1 << 20;
 const netfilterHeaderLength = 4;
 
-/** Options of the transport. */
 export interface NetlinkTransportOptions {
-  /** Path of the network namespace to be programmed; default: the process's own. */
   readonly netns?: string | undefined;
   /** Watches over the rules; disposed with the transport. */
   readonly keeper?: RulesKeeper & Disposable;
-  /** Opens the socket; default: a real one. */
   readonly open?: (options: NetlinkOptions) => NetlinkSocket;
 }
 
@@ -272,7 +272,6 @@ class NetlinkTransport implements NftTransport {
   }
 }
 
-/** The chains that changes make; classes come before everything else. */
 function newChains(changes: readonly Change[]): readonly string[] {
   const names: string[] = [];
   for (const change of changes) {
@@ -286,6 +285,39 @@ type WriteBatch = (target: BatchTarget) => void;
 type WrittenHeartbeat = Parameters<NftTransport['writeHeartbeat']>[0];
 
 interface DumpInto extends Pick<NetlinkDump, 'makeRequest' | 'visit'> {
-  /** Filled by `visit`, emptied before each attempt. */
   readonly items: unknown[];
+}
+
+function requestTable(encoder: BatchEncoder, table: string): NetlinkRequest {
+  return encoder.request({ type: NFT_MSG.GETTABLE, flags: NLM_F.REQUEST }, (writer) =>
+    writer.attributeText(NFTA.TABLE.NAME, table),
+  );
+}
+
+function requestSets(encoder: BatchEncoder, table: string): NetlinkRequest {
+  return encoder.request({ type: NFT_MSG.GETSET, flags: NLM_F.REQUEST | NLM_F.DUMP }, (writer) =>
+    writer.attributeText(NFTA.SET.TABLE, table),
+  );
+}
+
+function requestElements(encoder: BatchEncoder, table: string, name: string): NetlinkRequest {
+  return encoder.request({ type: NFT_MSG.GETSETELEM, flags: NLM_F.REQUEST | NLM_F.DUMP }, (writer) => {
+    writer.attributeText(NFTA.ELEM_LIST.TABLE, table);
+    writer.attributeText(NFTA.ELEM_LIST.SET, name);
+  });
+}
+
+/** A map or set in a listing, which does not say whether it has elements. */
+type ReadSet = Omit<ListedObject, 'isEmpty'>;
+
+/** Reads one set of a listing; undefined for one that belongs to a rule and has no name of its own. */
+function readSet(bytes: Uint8Array, start: number, end: number): ReadSet | undefined {
+  let name = '';
+  let flags = 0;
+  for (const attribute of readAttributes(bytes, start, end)) {
+    if (attribute.type === NFTA.SET.NAME) name = readText(bytes, attribute.start, attribute.end);
+    if (attribute.type === NFTA.SET.FLAGS) flags = readUint32be(bytes, attribute.start);
+  }
+  if ((flags & NFT_SET.ANONYMOUS) !== 0) return undefined;
+  return { kind: (flags & NFT_SET.MAP) === 0 ? 'set' : 'map', name };
 }

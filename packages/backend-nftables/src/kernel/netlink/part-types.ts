@@ -70,7 +70,6 @@ const plain: Readonly<Partial<Record<PartType, PartLayout>>> = {
 /** Types of addresses and ports, by nft's number. */
 const type = { ipv4: 7, ipv6: 8, port: 13, integer: 4 } as const;
 
-/** The layout of one part. */
 export function partLayout(part: PartType): PartLayout {
   const found = plain[part];
   if (found !== undefined) return found;

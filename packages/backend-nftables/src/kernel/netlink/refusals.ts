@@ -14,7 +14,6 @@ import { type Change, splitElementId } from '../../render/elements.ts';
 import { NftError, type NftRefusal } from '../nft-error.ts';
 import type { EncodedBatch, SentMessage } from './encode-batch.ts';
 
-/** Errors of the exchange with the kernel. */
 export const exchangeErrors: ExchangeErrors = {
   closed: () => new HostError('nftables.closed', 'cannot talk to the kernel: the transport was disposed'),
   changing: (attempts) =>
@@ -38,7 +37,6 @@ export function isTooLarge(error: unknown): error is NativeError {
   );
 }
 
-/** A batch, and the changes it was encoded from. */
 export interface Attempted {
   readonly attempt: string;
   readonly table: string;
@@ -62,7 +60,6 @@ export function explainRefusal(answer: KernelAnswer, attempted: Attempted): NftE
   );
 }
 
-/** The object or element at fault. */
 type Fault =
   | { readonly kind: 'element'; readonly change: number; readonly object: string | undefined }
   | { readonly kind: 'object'; readonly object: string | undefined }

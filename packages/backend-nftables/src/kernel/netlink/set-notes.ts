@@ -37,7 +37,6 @@ export function setNotes({ key, data, hasKeyExpression, comment }: SetNotes): Ui
   ]);
 }
 
-/** The user data of a table with a comment. */
 export function tableNotes(comment: string): Uint8Array {
   return bytesOf(commentNote(0, comment));
 }

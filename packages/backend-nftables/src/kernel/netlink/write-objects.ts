@@ -6,14 +6,12 @@ import { gotoVerdict, hostNumber } from './expressions.ts';
 /** Bytes. A list attribute must stay below 64 KiB; elements are far smaller than what is left. */
 export const maxListLength = 60_000;
 
-/** Begins a message about the elements of a map or set, up to their list. */
 function beginElements({ writer, table, begin }: BatchTarget, type: number, flags: number, set: string): void {
   begin(type, flags, set);
   writer.attributeText(NFTA.ELEM_LIST.TABLE, table);
   writer.attributeText(NFTA.ELEM_LIST.SET, set);
 }
 
-/** Writes the message that deletes all elements of a map or set. */
 export function clearElements(target: BatchTarget, set: string): void {
   beginElements(target, NFT_MSG.DELSETELEM, 0, set); // without a list: all of them
   target.writer.endMessage();
@@ -35,21 +33,18 @@ export function addElements(
   writer.endMessage();
 }
 
-/** Writes one element of a list. `write` writes its attributes. */
 export function writeElement(writer: MessageWriter, write: () => void): void {
   const element = writer.beginNested(NFTA.LIST.ELEM);
   write();
   writer.endAttribute(element);
 }
 
-/** Writes the key of an element. */
 export function writeKey(writer: MessageWriter, value: Uint8Array): void {
   const key = writer.beginNested(NFTA.ELEM.KEY);
   writer.attributeBytes(NFTA.DATA.VALUE, value);
   writer.endAttribute(key);
 }
 
-/** Writes an element that leads from a number to a chain. */
 export function writeVerdictElement(writer: MessageWriter, key: number, chain: string): void {
   writeElement(writer, () => {
     hostNumber(writer, NFTA.ELEM.KEY, key);
@@ -83,7 +78,6 @@ export function deleteRules({ writer, table, begin }: BatchTarget, chain: string
   writer.endMessage();
 }
 
-/** Writes the message that deletes a chain without rules. */
 export function deleteChain({ writer, table, begin }: BatchTarget, name: string): void {
   begin(NFT_MSG.DELCHAIN, 0, name);
   writer.attributeText(NFTA.CHAIN.TABLE, table);

@@ -46,7 +46,6 @@ export interface VerdictElement {
   readonly chain: string;
 }
 
-/** A named map or set. */
 export interface ObjectDescription {
   readonly kind: 'map' | 'set';
   readonly name: string;
@@ -96,12 +95,10 @@ export interface TableDescription {
   readonly items: readonly TableItem[];
 }
 
-/** Maps and sets of a table, in order. */
 export function objectsOf({ items }: Pick<TableDescription, 'items'>): readonly ObjectDescription[] {
   return items.filter((item) => item.kind !== 'chain');
 }
 
-/** Chains of a table, in order. */
 export function chainsOf({ items }: Pick<TableDescription, 'items'>): readonly ChainDescription[] {
   return items.filter((item) => item.kind === 'chain');
 }

@@ -36,12 +36,10 @@ function printVerdictElements(table: TableDescription): readonly string[] {
   });
 }
 
-/** The elements of an object that lead to chains. */
 export function verdictsOf({ elements = [] }: ObjectDescription): readonly VerdictElement[] {
   return elements.filter((element) => typeof element !== 'number');
 }
 
-/** The elements of an object that are numbers. */
 export function numbersOf({ elements = [] }: ObjectDescription): readonly number[] {
   return elements.filter((element) => typeof element === 'number');
 }
@@ -81,7 +79,6 @@ function printHook({ type, at, priority, policy }: HookDescription): string {
   return policy === undefined ? where : `${where} policy ${policy};`;
 }
 
-/** A rule on one line. */
 export function printRule(rule: Rule): string {
   return rule.map(printStatement).join(' ');
 }
