@@ -21,10 +21,7 @@ export const ruleTableNames = ['switchyard-ebpf', 'switchyard-ebpf-2'] as const;
 /** Time for which an unconnected UDP socket keeps its endpoint. */
 export const udpSticky: Millis = seconds(60);
 
-/**
- * Opens one family's backend on this machine. Changes nothing, and calls no kernel interface that only this mode needs: a clean-up must
- * work where the mode cannot run. `replaced`: other parts than this machine's, for tests.
- */
+/** Opens one family's backend; changes nothing. `replaced`: other parts than this machine's, for tests. */
 export async function openEbpfBackend(
   host: EbpfHost,
   ipFamily: IpFamily,

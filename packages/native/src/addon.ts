@@ -94,10 +94,7 @@ function unusable(addon: AddonFile, said: string, cause: unknown): NativeMissing
   return new NativeMissingError('native.unusable', `${attempt}; build it for this machine with ./dev build`, { cause });
 }
 
-/**
- * Returns memory to the kernel that C and C++ code has freed and glibc keeps: compilers leave 4 to 10 MB while a program warms
- * up. Takes about a millisecond. Does nothing with another C library. Throws `NativeMissingError`.
- */
+/** Returns freed memory that glibc keeps to the kernel, 4 to 10 MB, in about 1 ms. Throws `NativeMissingError`. */
 export function trimMemory(): void {
   loadAddon().trimMemory();
 }

@@ -24,10 +24,7 @@ export interface NetlinkOptions {
   readonly ignorePortIds?: readonly number[];
 }
 
-/**
- * A netlink socket. It never waits, and stays in the network namespace it was opened in. Extended
- * acknowledgements (kernel 4.12) are on, and they do not repeat the request.
- */
+/** Never waits; stays in its network namespace. Extended acknowledgements (kernel 4.12) are on. */
 export interface NetlinkSocket extends Disposable {
   /** The socket's address within its namespace. The kernel writes it into notifications of changes that this socket made. */
   readonly portId: number;

@@ -89,10 +89,7 @@ export class AppliedTable implements AppliedState {
     return { ...outcome, writes };
   }
 
-  /**
-   * Removes objects that another process left, such as an agent of another configuration. Looks again while it finds
-   * some: that process may still run for a moment and write them again. Returns the number of removed objects.
-   */
+  /** Removes objects of another process, and looks again while it finds some: that process may still run. */
   async #removeWire(signal: AbortSignal): Promise<number> {
     if (this.#isWireGone) return 0;
     const removed = await this.#parts.wire.remove(signal);
@@ -121,10 +118,7 @@ function withFormer(table: ForwardingTable, known: ForwardingTable | undefined, 
   return { ...table, services: sorted(table.services).with(former, keys) };
 }
 
-/**
- * Whether the maps have a frontend that a table leaves to rules, so that it moves when the table is written. For a process without a
- * record of that. Looks up frontends with source ranges only, which are few.
- */
+/** Whether the maps have a frontend that the table leaves to rules. Looks up those with source ranges only. */
 function movesToRules(found: MapSet, table: ForwardingTable): boolean {
   const reader = new MapReader(found);
   for (const service of table.services.values()) {

@@ -15,26 +15,14 @@ export interface OpenedMaps {
 /** Descriptions of differences from the last `attach`; empty without any. */
 export type KernelFaults = readonly string[];
 
-/**
- * One family's maps, programs, links and pins in the kernel: `LinuxKernel`, or one in memory for tests. Rejects and throws
- * `HostError`.
- */
+/** One family's maps, programs, links and pins, in the kernel or in memory for tests. Rejects with `HostError`. */
 export interface EbpfKernel extends AsyncDisposable {
   readonly ipFamily: IpFamily;
-  /**
-   * Opens the pinned maps, or makes and pins new ones of these sizes. Larger pinned maps stay as they are; smaller ones grow as by
-   * `growMaps`.
-   */
+  /** Opens the pinned maps, or makes and pins new ones. Larger ones stay; smaller ones grow as by `growMaps`. */
   openMaps(sizes: MapSizes, signal: AbortSignal): Promise<OpenedMaps>;
-  /**
-   * Opens the pinned maps of this layout version for reading, until the next call; undefined unless all of them exist. Changes
-   * nothing.
-   */
+  /** Opens the pinned maps of this version for reading, until the next call; undefined unless all exist. */
   findMaps(signal: AbortSignal): Promise<MapSet | undefined>;
-  /**
-   * Replaces all maps that are too small by larger ones with the same content and ids. At no moment does a program see less. The
-   * caller must not use the old set afterwards.
-   */
+  /** Replaces maps that are too small, same content and ids. The caller must not use the old set afterwards. */
   growMaps(sizes: MapSizes, signal: AbortSignal): Promise<MapSet>;
   /** Loads this build's programs over the maps and attaches them, or updates the links of another build. Returns writes. */
   attach(signal: AbortSignal): Promise<number>;
@@ -48,10 +36,7 @@ export interface EbpfKernel extends AsyncDisposable {
 
 /** Programs at a node's uplinks. */
 export interface Wire extends AsyncDisposable {
-  /**
-   * Whether programs forward traffic from outside; decided by the first call. Rejects with `HostError` when a trial fails; the next call
-   * tries again.
-   */
+  /** Whether programs forward traffic from outside; decided by the first call that does not reject (`HostError`). */
   isUsed(signal: AbortSignal): Promise<boolean>;
   /** Whether rules must carry all of the table beside programs, for devices that no program can serve. Rejects with `HostError`. */
   needsRules(podDetector: PodDetector): Promise<boolean>;

@@ -24,10 +24,7 @@ const recordSize = sizeOf('statistics');
 /** Some 1 ms of look-ups; between two slices the event loop runs. */
 const lookupsPerSlice = 500;
 
-/**
- * Counters of services, read from `statistics`. Programs add to the record of a service's id on their CPU. The map is pinned, so a
- * restart keeps the counters. The writer clears the record of an id with a new owner before programs use it.
- */
+/** Counters of services from the pinned map `statistics`; the writer clears the record of an id with a new owner. */
 export class ServiceStatistics {
   readonly #clock: Clock;
   readonly #counts = new ServiceCounts();

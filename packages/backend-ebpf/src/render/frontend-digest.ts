@@ -2,10 +2,7 @@
 export const keyWords = 6;
 const valueWords = 2;
 
-/**
- * Sums over entries that do not depend on their order: two tables with the same sums hold the same entries, except with a probability
- * of 2^-64. Summing only reads each entry once, a quarter of the cost of looking each up.
- */
+/** Sums that do not depend on order: equal for the same entries, but for 2^-64. A quarter of the cost of looking up. */
 export class FrontendDigest {
   #first = 0;
   #second = 0;

@@ -162,10 +162,7 @@ export const frontendFlags = {
 export const endpointFlags = { inCluster: 1, inLocal: 2, alive: 4 } as const;
 /** Identity of a client. */
 export const affinityKinds = { address: 0, networkNamespace: 1 } as const;
-/**
- * Purpose of a flow entry: to show the frontend instead of the endpoint, to find the same endpoint again, or to recognise an address
- * that looks like a frontend as a client of this socket.
- */
+/** To show the frontend, to find the same endpoint again, or to recognise a client of this socket. */
 export const flowKinds = { reverse: 0, sticky: 1, caller: 2 } as const;
 /** Flags of a local address. */
 export const nodeAddressFlags = { nodePort: 1 } as const;

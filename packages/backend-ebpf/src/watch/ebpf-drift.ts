@@ -11,10 +11,7 @@ export interface EbpfDriftOptions {
   readonly clock: Clock;
   /** Checks of at most a millisecond: links, pins, small maps, the guard table. Run every 400 ms, one after the other. */
   readonly looks: readonly ((signal: AbortSignal) => Promise<readonly Fault[]> | readonly Fault[])[];
-  /**
-   * Compares large maps with the record and yields descriptions of differences, one part with each step. A part blocks the event loop for
-   * less than a millisecond; all parts together are a round. Called once for each round.
-   */
+  /** Yields differences of large maps from the record, a part of less than a millisecond per step; one call per round. */
   readonly content: () => Iterable<readonly string[]>;
 }
 
@@ -23,10 +20,7 @@ const lookInterval: Millis = millis(400);
 /** Time after which drift is reported again if no apply began to heal it. */
 const healLimit: Millis = seconds(5);
 
-/**
- * Detects changes of programs, links, pins and maps by other processes. The kernel sends events for pins only, so everything is polled;
- * docs/design/ebpf-drift.md has intervals and costs. The process that made a change is unknown.
- */
+/** Detects changes by other processes. The kernel sends events for pins only, so everything is polled. */
 export class EbpfDrift {
   readonly #options: EbpfDriftOptions;
   readonly #gate: DriftGate;
@@ -158,10 +152,7 @@ class Pace {
   }
 }
 
-/**
- * Separates looks from applies. During an apply the kernel's state is between two tables, so no look starts, and the result of a look
- * during which an apply began is ignored.
- */
+/** No look starts during an apply, and a look during which one began is ignored. */
 class DriftGate {
   readonly #clock: Clock;
   #holds = 0;

@@ -8,10 +8,7 @@ import {
   removeChains,
 } from '@switchyard/netfilter/iptables';
 
-/**
- * Removes the chains with kube-proxy's names of one family in both iptables variants, where the birthmark exists. Returns a
- * description of each removal. Rejects with `HostError` when something could not be read or removed; the rest is removed then.
- */
+/** Removes our chains in both variants; returns descriptions. Rejects with `HostError` after removing the rest. */
 export async function removeRules(
   runner: CommandRunner,
   ipFamily: IpFamily,

@@ -12,10 +12,7 @@ const shared: ReadonlySet<string> = new Set([
   chainNames.proxyFirewall,
 ]);
 
-/**
- * The agent's rules as `iptables-save` prints them, chains sorted by name and Service entries by text, without the heartbeat time.
- * Foreign chains are shown with the rules that lead to the agent's chains only.
- */
+/** Our rules as `iptables-save` prints them, sorted, without the heartbeat time; of foreign chains only jumps to ours. */
 export async function dumpRules(client: IptablesClient, signal: AbortSignal): Promise<string> {
   let text = '';
   for (const table of tableNames) text += await dumpTable(client, table, signal);

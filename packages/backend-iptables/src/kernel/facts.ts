@@ -29,10 +29,7 @@ export interface OpenedIptables {
   readonly prepare: () => void;
 }
 
-/**
- * Opens iptables for one family. Writes nothing: not even packet counters are made before there is something to write. Rejects
- * with `HostError` when iptables is not installed.
- */
+/** Opens iptables for one family; writes nothing. Rejects with `HostError` when iptables is not installed. */
 export async function openIptables(host: FactsHost, ipFamily: IpFamily, signal: AbortSignal): Promise<OpenedIptables> {
   const { runner, logger } = host;
   // Both families use the same variant, even where one alone would suggest another.
@@ -58,10 +55,7 @@ export async function openIptables(host: FactsHost, ipFamily: IpFamily, signal: 
   return { client, facts, prepare: () => names.forEach((name) => packetCounters.ensure(name)) };
 }
 
-/**
- * Why counters of netfilter accounting cannot be used; undefined when they can. They and the match are different modules of the
- * kernel: a rule is tried where there are no counters, and the kernel may miss the counter only.
- */
+/** Why nfacct cannot be used. Counters and the match are different modules, so both are tried. */
 async function nfacctObstacle(
   { runner, packetCounters }: FactsHost & { readonly packetCounters: PacketCounters },
   programs: IptablesPrograms,

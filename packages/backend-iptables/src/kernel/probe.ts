@@ -23,10 +23,7 @@ import { parseRefusal } from './client/refusal.ts';
 import { featureText, type RuleFeature, ruleFeatures } from './client/rule-features.ts';
 import { trialTimeout as timeout, tryRules } from './client/create-client.ts';
 
-/**
- * The oldest versions. legacy: the first `iptables-restore` that waits for the lock, and the first with `--random-fully`. nft:
- * earlier ones lose or double rules, which is why the Kubernetes images refuse them too. Tested: 1.8.9 (Debian 12).
- */
+/** legacy: `iptables-restore -w` and `--random-fully`. nft: earlier ones lose or double rules. Tested: 1.8.9. */
 export const oldestIptables: Readonly<Record<IptablesVariant, string>> = { legacy: '1.6.2', nft: '1.8.4' };
 
 /** Capabilities of the backend. The minimum time between two applies is kube-proxy's. */

@@ -21,10 +21,7 @@ const noEndpoints: readonly CountedTotal[] = ['connections', 'noEndpoints'];
 const noLocalEndpoint: readonly CountedTotal[] = ['noLocalEndpoint'];
 const noLocalEndpointInside: readonly CountedTotal[] = ['connections', 'noLocalEndpoint'];
 
-/**
- * Counters of Services, computed from the counters of their rules in shared chains. The nat table sees only the first packet of
- * each connection. Refused connections have no rule there and are counted by the rule that refuses them.
- */
+/** Counters from rules in shared chains. The nat table sees first packets only; refused ones have rules of their own. */
 export class RuleCounters {
   readonly #options: RuleCountersOptions;
   readonly #counts = new ServiceCounts();

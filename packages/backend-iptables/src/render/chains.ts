@@ -3,10 +3,7 @@ export const tableNames = ['nat', 'filter', 'mangle'] as const;
 
 export type TableName = (typeof tableNames)[number];
 
-/**
- * A rule in the spelling of `iptables-save`, without `-A CHAIN `: matches in the order in which it prints them, numbers as the
- * kernel rounds them. So what was written and what is read back are compared as text.
- */
+/** A rule as `iptables-save` prints it, without `-A CHAIN `: written and read rules are compared as text. */
 export type RuleText = string;
 
 /** One of the agent's chains with all its rules. */
@@ -27,10 +24,7 @@ export interface ChainRule {
 export interface RenderedService {
   /** KUBE-SEP, KUBE-SVC, KUBE-SVL, KUBE-EXT and KUBE-FW chains that belong to this Service port alone. */
   readonly chains: readonly Chain[];
-  /**
-   * Rules that lead to these chains, and rules that reject or drop. Entries of one chain keep their order (a counting rule stands
-   * before a terminating one). Their place among the entries of other Services does not matter.
-   */
+  /** Rules that lead to these chains, reject or drop. Entries of one chain keep their order. */
   readonly entries: readonly ChainRule[];
 }
 
@@ -45,10 +39,7 @@ export interface RenderedSettings {
   readonly shared: readonly Chain[];
   /** Rules in the kernel's chains (PREROUTING ...) that lead to the agent's, in the order in which they are written. */
   readonly jumps: readonly PlacedRule[];
-  /**
-   * Chains and rules that the kubelet makes too, with the same names and texts: made where missing, never emptied or removed, not
-   * even by a cleanup. Written after `jumps`.
-   */
+  /** What the kubelet makes too: made where missing, never emptied or removed. Written after `jumps`. */
   readonly ensured: {
     readonly chains: readonly { readonly table: TableName; readonly name: string }[];
     readonly rules: readonly PlacedRule[];

@@ -11,9 +11,7 @@ export interface NamedEndpoint {
   readonly chain: string;
 }
 
-/**
- * The endpoints of each policy in use, sorted by text. This is kube-proxy's order, which keeps KUBE-SVC chains equal to its own.
- */
+/** Endpoints of each policy in use, sorted by text as in kube-proxy, which keeps KUBE-SVC chains equal. */
 export function namedEndpoints(plan: ServicePlan): ReadonlyMap<TrafficPolicy, readonly NamedEndpoint[]> {
   const named = new Map<string, NamedEndpoint>();
   const nameOf = (endpoint: Endpoint): NamedEndpoint => {
@@ -90,10 +88,7 @@ const cache: string[] = [];
 /** The kernel keeps probabilities as multiples of this part. */
 const one = 2 ** 31;
 
-/**
- * One in `count`, as `iptables-save` prints what kube-proxy writes: kube-proxy gives ten digits, the kernel keeps a multiple of
- * 2^-31, and that is printed with eleven digits, which lead to the same multiple again.
- */
+/** One in `count`, as `iptables-save` prints the kernel's multiple of 2^-31 for kube-proxy's ten digits. */
 export function probabilityOf(count: number): string {
   return (cache[count] ??= printed(Math.round(Number((1 / count).toFixed(10)) * one)));
 }

@@ -12,10 +12,7 @@ export interface RenderOptions {
   readonly randomFully: boolean;
   /** Whether rules use counters of netfilter accounting (`-m nfacct`). */
   readonly nfacct: boolean;
-  /**
-   * Whether rules of endpoints carry comments. False on large clusters (over 1,000 endpoints), as in kube-proxy. Other rules always
-   * carry theirs.
-   */
+  /** Whether rules of endpoints carry comments: not with more than 1,000 endpoints, as in kube-proxy. */
   readonly comments: boolean;
   readonly podDetector: PodDetector;
 }

@@ -9,10 +9,7 @@ import { entriesOf, internalChain } from './service-entries.ts';
 import { planService, type ServicePlan } from './service-plan.ts';
 import { matchesOf } from './source-match.ts';
 
-/**
- * The chains of one Service port, by kube-proxy's names, and the entries that lead to them. Pure. A Service that rejects or drops
- * all packets has no chains. Throws `UsageError`, naming the Service, for decisions that KUBE chains cannot express.
- */
+/** Chains and entries of one Service port. Throws `UsageError` for decisions that KUBE chains cannot express. */
 export function renderService(service: ServiceForwarding, options: RenderOptions): RenderedService {
   const plan = planService(service, options);
   const chains: Chain[] = [];

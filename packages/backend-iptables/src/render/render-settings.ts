@@ -88,10 +88,7 @@ function nodePortJumps(options: RenderOptions): Chain['rules'] {
 /** First packets of connections only: what was let in stays in when a Service loses its endpoints. */
 const newOnly = '-m conntrack --ctstate NEW';
 
-/**
- * Rules in the kernel's chains that lead to the agent's, as in kube-proxy. Each is inserted before the present rules, so the last one
- * of a chain in this list is the first that packets pass.
- */
+/** As in kube-proxy. Each is inserted first, so the last one of a chain here is the first that packets pass. */
 const jumps: readonly PlacedRule[] = (
   [
     ['filter', 'INPUT', chainNames.externalServices, newOnly, 'kubernetes externally-visible service portals'],
@@ -114,10 +111,7 @@ const jumps: readonly PlacedRule[] = (
   place: 'first',
 }));
 
-/**
- * With `route_localnet`, which NodePorts on 127.0.0.0/8 need, neighbours could reach what listens on loopback alone. This keeps
- * them out (CVE-2020-8558); the kubelet writes the same, in the same chain.
- */
+/** Keeps neighbours out of loopback, which `route_localnet` opens (CVE-2020-8558); the kubelet writes the same. */
 const ensuredByKubelet: RenderedSettings['ensured'] = {
   chains: [{ table: 'filter', name: chainNames.kubeletFirewall }],
   rules: [

@@ -47,10 +47,7 @@ function loadBalancerEntries(plan: ServicePlan, frontend: Frontend): readonly Ch
   return [...entries, { table: 'filter', chain: chainNames.proxyFirewall, rule }];
 }
 
-/**
- * KUBE-EXT and KUBE-FW are those of the Service's other frontends, so this one leads to KUBE-SVL by rules of its own: one, or one
- * for each range of allowed sources.
- */
+/** Leads to KUBE-SVL by rules of its own: KUBE-EXT and KUBE-FW belong to the Service's other frontends. */
 function localOnlyEntries(plan: ServicePlan, frontend: Frontend): readonly ChainRule[] {
   const lead = { comment: 'loadbalancer IP', chain: endpointsChain(plan, 'Local') };
   const { allowedSources } = frontend;

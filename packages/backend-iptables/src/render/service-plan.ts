@@ -38,10 +38,7 @@ export interface ServicePlan {
   readonly allowedSources: 'any' | readonly Cidr[];
 }
 
-/**
- * Reads a Service port's decisions. Throws `UsageError`, naming the Service, for those that KUBE chains cannot express: external
- * frontends that differ from each other, but for `localOnly`. `decide` makes none.
- */
+/** Throws `UsageError` for decisions that KUBE chains cannot express: `decide` makes none. */
 export function planService(service: ServiceForwarding, options: RenderOptions): ServicePlan {
   const clusterIps = service.frontends.filter((frontend) => frontend.kind === 'clusterIP');
   const localOnly = new Set(service.frontends.filter(isLocalOnly));

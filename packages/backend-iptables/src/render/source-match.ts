@@ -19,9 +19,7 @@ export function matchOf(source: Exclude<SourceClass, 'outside'>, detector: PodDe
   return source === 'node' ? node : podMatch(detector, '');
 }
 
-/**
- * Matches that together hold exactly for senders of `classes`, in any order. Without a pod detector no sender is a pod.
- */
+/** Matches that together hold for senders of `classes`. Without a pod detector no sender is a pod. */
 export function matchesOf(classes: ReadonlySet<SourceClass>, detector: PodDetector): readonly SourceMatch[] {
   const knowsPods = detector.kind !== 'none';
   const pods = knowsPods && classes.has('pod');

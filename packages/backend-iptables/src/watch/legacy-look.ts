@@ -38,10 +38,7 @@ export class LegacyLook {
     this.#written?.add(keyOf(chainOf(change)));
   }
 
-  /**
-   * Reads all tables. Undefined when the recorded state is unknown, or was replaced by a full reading during the comparison. Chains
-   * written during the comparison are left out. Rejects with `HostError`.
-   */
+  /** Undefined when the recorded state is unknown or was replaced meanwhile. Leaves out chains written meanwhile. */
   async compare(signal: AbortSignal): Promise<readonly ChainDifference[] | undefined> {
     await this.#untilIdle(signal);
     const { state: left, reading } = this.#known;

@@ -5,10 +5,7 @@ const looksAfterEnd = 10;
 /** Maximum number of ended processes, for when nothing polls. */
 const maxEnded = 64;
 
-/**
- * Process ids of the programs that write for the agent. iptables-nft's netlink socket has its process id as port id, also in a pid
- * namespace of its own; each notice of the kernel carries it.
- */
+/** Process ids of programs that write for the agent: the port ids of iptables-nft's netlink sockets. */
 export class OwnProcesses {
   readonly #running = new Set<number>();
   /** Number of polls since each process ended, the oldest first. */

@@ -23,10 +23,7 @@ export interface LegacyWatchOptions {
   readonly period: Millis;
 }
 
-/**
- * Polls the legacy tables until aborted, because the kernel sends no notices for them. Rejects with `HostError` when they cannot be
- * read.
- */
+/** Polls the legacy tables until aborted: the kernel sends no notices for them. Rejects with `HostError`. */
 export async function watchLegacy(
   options: LegacyWatchOptions,
   report: (drift: Drift) => void,
@@ -72,10 +69,7 @@ export interface RuleWatchOptions {
   readonly period: Millis;
 }
 
-/**
- * Reports foreign changes to the rules of one family until aborted: from kernel notices with the nft variant, by polling with
- * legacy. Notes the changed chains in `foreign` before each report. Rejects with `HostError`.
- */
+/** Reports foreign changes until aborted, and notes their chains in `foreign` before. Rejects with `HostError`. */
 export function watchRules(
   options: RuleWatchOptions,
   report: (drift: Drift) => void,

@@ -247,10 +247,7 @@ export function findService(kernel: KernelState, wanted: PlacedService, context:
   return { isSame, elements: found };
 }
 
-/**
- * Sources that a service's frontends wrongly allow. They are deleted in the change that adds their replacements, which
- * may overlap them.
- */
+/** Sources that a service's frontends wrongly allow; deleted with the change that adds others, which may overlap. */
 function staleRanges(
   kernel: KernelState,
   { frontends, protocol }: PlacedService['service'],

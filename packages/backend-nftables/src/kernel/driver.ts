@@ -133,10 +133,7 @@ export class NftablesDriver implements Driver<ElementGroup, Change>, GroupWriter
     return stale;
   }
 
-  /**
-   * Empties tables of other builds, unless the kernel refused a Service: such a table may still forward it. A Service that
-   * cannot be rendered keeps no other table alive, which may be one that another process damaged.
-   */
+  /** Empties tables of other builds unless the kernel refused a Service: such a table may still forward it. */
   async #finish({ unremoved: [unremoved], refused }: CommitResult, signal: AbortSignal): Promise<void> {
     if (unremoved !== undefined) throw unremoved; // the next apply reads the kernel back
     if (refused > 0) return;

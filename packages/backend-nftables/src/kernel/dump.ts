@@ -31,10 +31,7 @@ export interface KernelDump {
 /** A few milliseconds of work. */
 const frontendsPerTurn = 500;
 
-/**
- * Returns the kernel state as text for people and golden files: sorted, without ids and slots, so that equal
- * forwarding is equal text. Dead ends are named. Yields to other work in between: there may be many frontends.
- */
+/** Kernel state as sorted text without ids and slots: equal forwarding is equal text. Yields in between. */
 export async function dumpKernel({ kernel, classes, family }: KernelDump, signal: AbortSignal): Promise<string> {
   const suffix = suffixOf(family);
   const byObject = new Map<string, Map<string, string>>();

@@ -1,10 +1,7 @@
 import { HostError } from '@switchyard/core';
 import type { Change } from '../render/elements.ts';
 
-/**
- * Kind of a refusal. `exists` and `missing`: the kernel differs from the record.
- * `permission`: every request will fail. `other`: a limit was reached, or the kernel did not understand the request.
- */
+/** `exists`, `missing`: the kernel differs from the record. `permission`: every request fails. `other`: a limit. */
 export type NftRefusal = 'permission' | 'exists' | 'missing' | 'other';
 
 export interface RefusalDetails extends ErrorOptions {

@@ -19,10 +19,7 @@ export interface ProbedHost {
   readonly release?: string;
 }
 
-/**
- * Whether this machine's kernel takes the rule set: it is loaded for real, into a network namespace that ends afterwards. When it is
- * refused, what the rules need is tried piece by piece. Runs no program.
- */
+/** Loads the rule set into a network namespace that ends afterwards; after a refusal tries what it needs one by one. */
 export async function probeHost(host: ProbedHost, signal: AbortSignal): Promise<ProbeResult> {
   const { netns, openTrial = openRuleTrial, release: kernel = release() } = host;
   using trial = await openTrial(netns, signal);

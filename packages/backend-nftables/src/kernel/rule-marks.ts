@@ -22,10 +22,7 @@ export interface ForeignObjects {
   readonly sets: readonly string[];
 }
 
-/**
- * State of the rules. `intact`: as loaded, apart from foreign objects, if there are any.
- * `damaged`: an object is missing, was changed or stands in another order; `what` lists the unknown objects.
- */
+/** `intact`: as loaded, but for foreign objects. `damaged`: an object is missing, changed or in another order. */
 export type RulesVerdict =
   | { readonly kind: 'intact'; readonly foreign: ForeignObjects }
   | { readonly kind: 'damaged'; readonly missing: number; readonly what: readonly string[] };
@@ -75,10 +72,7 @@ type Item = { readonly mark: RuleMark; readonly text: string } & (
   | { readonly kind: 'table' | 'class' }
 );
 
-/**
- * Everything with its mark. A rule's mark has its place in the chain in it, counted in rules that fit: a foreign rule
- * in front of others does not move them, rules that changed places do.
- */
+/** Everything with its mark. A rule's mark has its place among rules that fit: foreign rules do not move them. */
 function* items(rules: MarkedRules, fits: (mark: RuleMark) => boolean): Generator<Item, undefined, unknown> {
   const { flags } = rules;
   if (flags !== undefined) {

@@ -56,10 +56,7 @@ export function* placedServices(tracker: ServiceTracker<HeldElements>): Generato
 
 type Services = ForwardingTable['services'];
 
-/**
- * Turns services into changes of elements: the difference between what the kernel holds and what the wanted version
- * renders to. Knows the ids in use, and how many services have an element that several may have.
- */
+/** Turns services into the difference between the kernel's elements and those of the wanted version. */
 export class ServiceElements {
   readonly #context: RenderContext;
   readonly #tracker: ServiceTracker<HeldElements>;

@@ -73,10 +73,7 @@ async function ensureAlone(lookup: TableLookup, signal: AbortSignal): Promise<En
   return { table, others: found.others.filter((name) => name !== table), isNew: true };
 }
 
-/**
- * Removes one IP family from a table of any version, and the table itself when the other family is not in
- * it. One transaction. A missing table counts as one without the family. Returns a description of the removed objects.
- */
+/** Removes a family from a table of any version, in one transaction; the table too if the other family is not in it. */
 export function removeFamily(
   transport: NftTransport,
   table: TableName,

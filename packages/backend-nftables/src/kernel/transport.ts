@@ -26,10 +26,7 @@ export interface NftTransport extends AsyncDisposable {
   write(attempt: string, request: WriteRequest, signal: AbortSignal): Promise<void>;
   /** Reads the birthmark of an `inet` table; undefined when there is no table of this name. */
   findTable(table: string, signal: AbortSignal): Promise<FoundTable | undefined>;
-  /**
-   * The elements of a map or set of services; undefined when there is no such object. While the kernel enlarges a hash
-   * table, some occur twice and as many are missing.
-   */
+  /** Undefined when there is no such object. While a hash table grows, some occur twice and as many are missing. */
   readElements(object: KernelObject<ElementObject>, signal: AbortSignal): Promise<readonly Element[] | undefined>;
   /** The CIDRs of an interval set, sorted; undefined when there is no such object. */
   readIntervals(object: KernelObject<IntervalObject>, signal: AbortSignal): Promise<readonly string[] | undefined>;
@@ -84,10 +81,7 @@ export interface RulesKeeper {
   mark(table: string): void;
   /** Marks chains that were just added at run time, and the classes that lead to them, as right. */
   markChains(table: string, names: readonly string[]): void;
-  /**
-   * Whether the rules of a table are as they were marked. Deletes foreign objects; if that fails, the rules are
-   * wrong. A table without marks is wrong.
-   */
+  /** Whether the rules are as marked; without marks they are not. Deletes foreign objects; false if that fails. */
   areRight(table: string): boolean;
   /** As `BackendObservers.drift`, for one family. */
   watch(what: WatchedFamily, report: (drift: Drift) => void, signal: AbortSignal): Promise<void>;

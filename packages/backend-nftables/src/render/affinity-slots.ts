@@ -1,16 +1,10 @@
 /** Numbers of endpoints within one set have 12 bits; 0 is none. */
 export const maxAffinityEndpoints = 4095;
 
-/**
- * Sets with affinity up to this size have one place per endpoint, larger ones one of `largeSlotCounts`. Each number of
- * places takes a class per timeout, and classes with affinity are 2,048 in all.
- */
+/** Larger sets have one of `largeSlotCounts` places: each number takes a class per timeout, of 2,048 in all. */
 export const exactAffinitySlots = 256;
 
-/**
- * Numbers of the endpoints of one set, constant while the endpoint is in the set. Clients' pins hold them.
- * A freed number is reused only after all others, so that pins with it find no endpoint.
- */
+/** Numbers of a set's endpoints, which clients' pins hold. A freed number is reused only after all others. */
 export interface AffinityNumbers {
   /** Endpoint, as `endpointData` has it, to its number: 1 to 4095. */
   readonly byEndpoint: ReadonlyMap<string, number>;

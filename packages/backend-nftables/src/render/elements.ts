@@ -125,10 +125,7 @@ export const codeTargets: readonly { readonly code: number; readonly chain: stri
 /** The masquerade bit within a code. */
 export const masqueradeCode: number = codes.masquerade;
 
-/**
- * The decisions for all source classes, as a handle class. Equal codes are merged so that rules skip what
- * cannot matter: only `outside` set: same for all; `pod` and `outside`: a node is treated as outside.
- */
+/** Decisions as a handle class, equal ones merged: only `outside`: for all; `pod` and `outside`: node as outside. */
 export function decisionClass(decisions: Readonly<Record<SourceClass, Decision>>): number {
   const pod = codeOf(decisions.pod);
   const node = codeOf(decisions.node);
@@ -194,10 +191,7 @@ export function hex(value: number): string {
   return `0x${value.toString(16)}`;
 }
 
-/**
- * Ids in use. A freed id is reused only after all others: a packet that read a handle just before
- * a commit must not find another service's endpoints behind it just after.
- */
+/** Ids in use. A freed one is reused last: a packet may have read its handle just before a commit. */
 export class IdPool {
   /** One bit per id. */
   readonly #used = new Uint32Array((maxServiceId + 1) / 32);
@@ -214,10 +208,7 @@ export class IdPool {
     return id;
   }
 
-  /**
-   * Replaces the ids in use. The next new id lies above the highest of them, and above the
-   * `retired` ones: ids of removed services that still have counters.
-   */
+  /** Replaces the ids in use. The next new id lies above them and above the `retired` ones, which still have counters. */
   reset(ids: Iterable<number>, retired: Iterable<number> = []): void {
     this.#used.fill(0);
     this.#count = 0;

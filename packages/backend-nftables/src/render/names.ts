@@ -24,10 +24,7 @@ export const birthmarkSet = 'birthmark';
 /** The set with a mark for everything the rules are made of; see `rule-marks.ts`. */
 export const ruleMarksSet = 'rule-marks';
 
-/**
- * More marks than all classes there can be need. With a size the kernel's table for them never grows, and while one
- * grows it cannot be listed reliably: a missing mark makes one of our rules look foreign.
- */
+/** With a size the kernel's table never grows; a growing one cannot be listed reliably, and rules look foreign. */
 export const ruleMarksSize = 65_536;
 
 /** How names and rules spell a family. */
@@ -73,10 +70,7 @@ export const countedObjects = ['frontends', 'nodeports'] as const;
 
 export type CountedObject = (typeof countedObjects)[number];
 
-/**
- * Sets that the rules fill, never this program: refused packets per service id, by reason. Their elements
- * have counters. They hold `dropSetSize` ids; refusals of further ids are not counted.
- */
+/** Sets that rules fill: refused packets per service id, by reason, for `dropSetSize` ids. */
 export const dropSets = ['drops-no-local', 'drops-no-endpoints', 'drops-source'] as const;
 
 export type DropSet = (typeof dropSets)[number];
@@ -90,10 +84,7 @@ export const affinityMap = 'affinity';
 /** How many clients keep their endpoints, over all Services of a family; the ones that come later are balanced. */
 export const affinityMapSize = 262_144;
 
-/**
- * The set that says when the rules of a family were last known to be right, without its suffix. Its one element is that
- * time, for people, and has a timeout, for programs: its elapsed part is the age by the kernel's clock.
- */
+/** When the rules were last known to be right, without suffix: elapsed timeout of its element, by the kernel's clock. */
 export const heartbeatSet = 'heartbeat';
 
 /** Lifetime of the heartbeat element; after it the age is unknown. */

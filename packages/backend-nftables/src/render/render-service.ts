@@ -94,10 +94,7 @@ function renderSet({ id, policy, chain }: EndpointSet, { suffix, classes }: Rend
   return add(elementId(`${setMapOf[policy]}${suffix}`, hex(id)), hex(handle));
 }
 
-/**
- * A connection of an endpoint to itself passes the node it runs on, so local endpoints do. A frontend that
- * is no cluster IP can also be reached by a pod of another node without being masqueraded: then all.
- */
+/** Of local endpoints; of all where pods of other nodes reach a frontend without being masqueraded. */
 function renderHairpin(service: ServiceForwarding, suffix: FamilySuffix, elements: Addition[]): void {
   const isReachedFromElsewhere = service.frontends.some(
     ({ kind, decisions }) => kind !== 'clusterIP' && decisions.pod.kind === 'forward' && !decisions.pod.masquerade,
@@ -171,10 +168,7 @@ function isSamePlace(a: Endpoint | undefined, b: Endpoint | undefined): boolean 
   return a === b || (a?.address === b?.address && a?.port === b?.port);
 }
 
-/**
- * Appends the sources that may use a service's restricted frontends, one element per range. That a frontend is restricted
- * stands in its handle, so an empty list admits no source. NodePorts are never restricted.
- */
+/** Sources of restricted frontends, one element per range. The handle says "restricted", so an empty list admits none. */
 export function renderSourceRanges(service: ServiceForwarding, suffix: FamilySuffix, elements: Addition[]): void {
   for (const frontend of service.frontends) {
     if (frontend.allowedSources === 'any') continue;

@@ -3,10 +3,7 @@ import type { Change } from './elements.ts';
 import { type IntervalObject, suffixOf } from './names.ts';
 import { withoutCovered } from './without-covered.ts';
 
-/**
- * The change that gives one interval set its wanted content: CIDRs, sorted, without one that another one covers; or
- * interface names as nft writes them, in quotes, with `*` for any rest.
- */
+/** Content of an interval set: sorted CIDRs, none covered; or interface names as nft quotes them, `*` for any rest. */
 export type RenderedSetting = Extract<Change, { readonly kind: 'replace' }>;
 
 export function renderSettings(table: ForwardingTable): readonly RenderedSetting[] {

@@ -228,10 +228,7 @@ function lbChain({ suffix, ip }: Family, slots: number): ChainDescription {
   return { kind: 'chain', name: `lb${suffix}-${slots}`, rules: [pick, ...otherwise] };
 }
 
-/**
- * Every endpoint change replaces a value here. Kernels before 6.17 may miss a key that a commit is just
- * replacing, so the rule occurs twice. The last `drop` is for a packet that raced with a removal.
- */
+/** Kernels before 6.17 may miss a key during its replacement, so the rule occurs twice. `drop`: raced with a removal. */
 function setChain(set: 'cluster' | 'local', { suffix }: Family): ChainDescription {
   const rule: Rule = [
     { kind: 'lookUpPriority', fields: [id], map: `to-${set}${suffix}` },

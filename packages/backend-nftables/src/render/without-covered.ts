@@ -1,9 +1,6 @@
 import { type Cidr, cidrContains, cidrLength, compareIps, type IpAddress } from '@switchyard/core';
 
-/**
- * The same addresses without a CIDR that another one covers, sorted. Interval sets refuse overlaps, and Kubernetes
- * allows them: a ServiceCIDR may lie within another, a source range too.
- */
+/** Without CIDRs that others cover, sorted: interval sets refuse overlaps, which Kubernetes allows. */
 export function withoutCovered(cidrs: readonly Cidr[]): readonly Cidr[] {
   if (cidrs.length < 2) return cidrs;
   const kept: Cidr[] = [];

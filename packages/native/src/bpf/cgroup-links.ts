@@ -19,10 +19,7 @@ const cgroupAttachTypes: Readonly<Record<CgroupHook, number>> = {
   getpeername6: 30,
 };
 
-/**
- * Attaches a program to a hook of all sockets of processes in a cgroup (a folder of a cgroup2 mount) and those below. Several programs
- * can be attached, also by others. Throws `NativeError`.
- */
+/** Attaches a program to a hook of sockets in a cgroup2 folder and below, beside others. Throws `NativeError`. */
 export function linkCgroup(program: BpfProgram, cgroupDir: string, hook: CgroupHook): BpfLink {
   return withFolder(cgroupDir, (cgroup) => {
     const attribute = new Attribute(16).u32(0, fdOf(program)).u32(4, cgroup).u32(8, cgroupAttachTypes[hook]);

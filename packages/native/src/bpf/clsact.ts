@@ -27,10 +27,7 @@ const filter = { handle: 0x5377, priority: 0x5377, name: 'switchyard' } as const
 const allProtocols = 0x0300;
 const replaceFlag = 0x100;
 
-/**
- * Attaches a program as filter of clsact, which is made where it is not there. A filter that we attached there before is replaced at once.
- * Throws `NativeError`.
- */
+/** Attaches a program as filter of clsact; replaces our filter at once. Throws `NativeError`. */
 export function attachClsact(program: BpfProgram, place: TcPlace): TcLink {
   ensureDiscipline(place);
   putFilter(program, place);

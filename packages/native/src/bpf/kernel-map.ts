@@ -13,10 +13,7 @@ const { ENOENT } = constants.errno;
 /** Where the fields of an element's attribute are. */
 const offsets = { fd: 0, key: 8, value: 16, length: 32 } as const;
 
-/**
- * A map of the kernel. Calls on one element allocate only their result: key and value are copied to memory that the attribute
- * always points at.
- */
+/** Calls on one element allocate only their result. */
 export class KernelMap implements BpfMap {
   readonly shape: BpfMapShape;
   readonly id: number;

@@ -14,10 +14,7 @@ export class KernelProgram implements BpfProgram {
   readonly mapIds: readonly number[];
   #fd: number | undefined;
 
-  /**
-   * Owns the descriptor from now on; closes it when the kernel gives no information about it. `name` is the one in the object file;
-   * the kernel keeps 15 characters of it. Throws `NativeError`.
-   */
+  /** Owns the descriptor. `name`: as in the object file; the kernel keeps 15 characters. Throws `NativeError`. */
   constructor(fd: number, name?: string) {
     const info = orClose(fd, () => readProgramInfo(fd, `the BPF program ${name ?? ''}`));
     this.name = name ?? info.name;

@@ -33,10 +33,7 @@ export interface BpfProbe {
   readonly cgroup2: string | undefined;
 }
 
-/**
- * Tries each ability instead of looking at the kernel's version; takes some 30 ms. Attaches nothing and leaves nothing. Throws
- * `NativeMissingError`.
- */
+/** Tries each ability (30 ms); leaves nothing. Throws `NativeMissingError`. */
 export function probeBpf(): BpfProbe {
   loadBpfAddon();
   return {

@@ -45,10 +45,7 @@ export interface NetlinkDump {
   restart(): void;
 }
 
-/**
- * Requests and their answers over one socket. It is opened at once, and again after a failure that may have
- * left answers in it. The caller must send one request at a time.
- */
+/** Requests and answers over one socket, opened again after a failure. The caller sends one request at a time. */
 export class NetlinkExchange implements Disposable {
   readonly #open: () => NetlinkSocket;
   readonly #errors: ExchangeErrors;
@@ -63,10 +60,7 @@ export class NetlinkExchange implements Disposable {
     this.#socket = open();
   }
 
-  /**
-   * Sends a batch of messages, of which the last one requests an acknowledgement. Returns the first refusal, or undefined
-   * when the kernel took everything.
-   */
+  /** Sends messages, the last with NLM_F_ACK. Returns the first refusal, undefined when all were taken. */
   batch({ bytes, messages }: NetlinkBatch): KernelAnswer | undefined {
     const last = messages.at(-1);
     if (last === undefined) return undefined;
@@ -171,10 +165,7 @@ function endOf(bytes: Uint8Array, message: NetlinkMessage): number | undefined {
   return message.end - message.start >= 4 ? readErrno(bytes, message.start) : 0;
 }
 
-/**
- * The queued messages, each with its datagram, which is valid until the next one. The kernel queues answers before `send`
- * returns, so no more will follow.
- */
+/** Queued messages with their datagram, valid until the next: the kernel answers before `send` returns. */
 export function* receiveAnswers(
   socket: Pick<NetlinkSocket, 'receive'>,
   buffer: Uint8Array = new Uint8Array(bufferSize),

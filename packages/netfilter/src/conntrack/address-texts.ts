@@ -3,10 +3,7 @@ import { readUint32 } from '@switchyard/native';
 
 const slotBits = 12;
 
-/**
- * Cache of address texts. The flows of a node share a few addresses, and making the text is the costly part of reading
- * one. A fixed number of slots: an address that falls on a taken slot replaces it.
- */
+/** Cache of address texts, with a fixed number of slots: making the text is the costly part of reading a flow. */
 export class AddressTexts {
   readonly #words: number;
   readonly #keys: Uint32Array;

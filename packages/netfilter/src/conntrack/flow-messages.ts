@@ -35,10 +35,7 @@ export const udp = 17;
 export const addressFamilies: Readonly<Record<IpFamily, number>> = { IPv4: 2, IPv6: 10 };
 const anyFamily = 0;
 
-/**
- * Requests entries of the connection tracking. With a family the kernel leaves out everything but its UDP flows
- * (kernel 5.8; older ones filter by family alone); without, all entries of all protocols come.
- */
+/** Requests entries: only UDP flows of a family where the kernel filters (5.8), or all of all protocols. */
 export function writeList(writer: MessageWriter, ipFamily: IpFamily | undefined): void {
   begin(writer, conntrack.get, NLM_F.REQUEST | NLM_F.DUMP);
   writer.netfilterHeader(ipFamily === undefined ? anyFamily : addressFamilies[ipFamily], 0);
@@ -63,10 +60,7 @@ export function writeGetStatistics(writer: MessageWriter): void {
   writer.endMessage();
 }
 
-/**
- * Deletes one entry; the kernel answers only if it cannot. `handle` holds a tuple, without which this message
- * would delete every entry there is.
- */
+/** The kernel answers only if it cannot. Without the tuple in `handle` it would delete every entry. */
 export function writeDelete(writer: MessageWriter, ipFamily: IpFamily, handle: Uint8Array): void {
   begin(writer, conntrack.delete, NLM_F.REQUEST);
   writer.netfilterHeader(addressFamilies[ipFamily], 0);

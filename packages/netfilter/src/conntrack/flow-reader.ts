@@ -20,10 +20,7 @@ export interface TrackedFlow extends UdpFlow {
 
 const netfilterHeaderLength = 4;
 
-/**
- * Reads entries without making objects for unwanted ones: of 100,000 flows through a node only a few
- * lead to a Service. `enter` looks at one message; the fields then describe its flow, and `flow` makes a record of it.
- */
+/** Reads entries without making objects for unwanted ones. Call `enter`, then `flow`. */
 export class FlowReader {
   readonly #ipFamily: IpFamily;
   readonly #addressLength: 4 | 16;

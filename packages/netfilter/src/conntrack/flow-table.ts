@@ -210,10 +210,7 @@ function receiveEntries(socket: NetlinkSocket, buffer: Uint8Array): number {
   return 0;
 }
 
-/**
- * Number of deletions just sent that found no entry, which counts as success. The kernel has sent all its answers when
- * `send` returns. Throws `NativeError` for any other answer.
- */
+/** Number of deletions just sent that found no entry. Throws `NativeError` for any other answer. */
 function receiveMissing(socket: NetlinkSocket, buffer: Uint8Array): number {
   let missing = 0;
   for (const [{ type, start }] of receiveAnswers(socket, buffer)) {

@@ -26,10 +26,7 @@ export function isServiceChain(chain: string): boolean {
   return perService.test(chain);
 }
 
-/**
- * Whether a chain is kube-proxy's. The kubelet's (KUBE-FIREWALL, KUBE-MARK-DROP, KUBE-KUBELET-CANARY, KUBE-IPTABLES-HINT) and
- * those of other programs that begin with KUBE- are not.
- */
+/** Not the kubelet's (KUBE-FIREWALL, KUBE-MARK-DROP, KUBE-KUBELET-CANARY, KUBE-IPTABLES-HINT). */
 export function isKubeProxyChain(chain: string): boolean {
   return names.has(chain) || isServiceChain(chain);
 }

@@ -24,10 +24,7 @@ export class LineSplitter {
   }
 }
 
-/**
- * Copies a text into memory of its own. V8's slices point into the original text, so a kept name would keep its whole piece in
- * memory. Joining it with another text makes a copy.
- */
+/** Copies a text: V8's slices keep the whole original in memory, joined texts do not. */
 export function detached(text: string): string {
   return ` ${text}`.slice(1);
 }

@@ -70,10 +70,7 @@ function keepWhatOthersUse(table: IptablesTable, doomed: Set<string>, kept: Map<
   }
 }
 
-/**
- * A chain that is named is emptied, so that rules between the chains are gone before the first one is deleted. Names run
- * downwards: so the nft variant looks for each at the end of its list where it is (20 times faster for 22,000).
- */
+/** Naming a chain empties it. Names run downwards: the nft variant finds their places faster (20 times for 22,000). */
 function scriptOf(table: string, chains: readonly string[], jumps: readonly IptablesRule[]): string {
   const sorted = chains.toSorted().toReversed();
   const lines = [

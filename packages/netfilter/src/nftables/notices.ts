@@ -40,10 +40,7 @@ const nameAttributes: ReadonlyMap<number, number> = new Map([
   [NFT_MSG.DELCHAIN, NFTA.CHAIN.NAME],
 ]);
 
-/**
- * Reads the table of a notice, and the name of its object: of the chain for a rule, of the set for an element, of the table itself if it
- * is about that. Undefined for tables that `isOurs` refuses.
- */
+/** Table of a notice, and the name of its chain, set or table; undefined for tables that `isOurs` refuses. */
 export function readNames(
   bytes: Uint8Array,
   { start, end }: ByteRange,

@@ -1,9 +1,6 @@
 import { type NetlinkOptions, type NetlinkSocket, openNetlinkSocket } from '@switchyard/native';
 
-/**
- * Own changes of this process in one network namespace. The backends of both families share the object: writes of one are no drift
- * for the other, and their work on the shared table never overlaps.
- */
+/** Own changes of this process in a network namespace; both families' backends share the object. */
 export class OwnChanges {
   readonly #portIds = new Map<number, number>();
   readonly #listeners = new Set<() => void>();

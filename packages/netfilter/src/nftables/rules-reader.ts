@@ -66,10 +66,7 @@ const { ENOENT } = constants.errno;
  */
 const maxReads = 100;
 
-/**
- * Reads rules of one family's tables over a socket that it does not share. Methods throw `HostError`; then answers may
- * be left in the socket, and the caller must close it.
- */
+/** Reads rules over a socket of its own. Throws `HostError`; the caller must close the socket then. */
 export class RulesReader {
   readonly #asker: NetlinkAsker;
   readonly #texts: AskerTexts;

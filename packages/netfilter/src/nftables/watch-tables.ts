@@ -37,10 +37,7 @@ export interface TableWatchOptions {
   readonly open?: (options: NetlinkOptions) => NetlinkSocket;
 }
 
-/**
- * Reports foreign changes to nftables (iptables-nft included) until aborted, one report per reading. Rejects with `NativeError`, or
- * `NativeMissingError` where the addon was not built.
- */
+/** Reports foreign changes until aborted. Rejects with `NativeError`, or `NativeMissingError` without the addon. */
 export async function watchTables(
   options: TableWatchOptions,
   report: (drift: Drift) => void,

@@ -11,10 +11,7 @@ import { SlotPool } from './slot-pool.ts';
 /** Placeholder for the value of an entry without a valid service. It equals no rendered value, so the entry is rewritten or deleted. */
 const wrong = 1;
 
-/**
- * Adopts the maps of an earlier process: the owner of each id, and the ranges in use. Records invalid content so that the next apply
- * rewrites it; no content can do more harm.
- */
+/** Adopts the maps of an earlier process. Records invalid content, so that the next apply rewrites it. */
 export function adoptMaps(state: MapState): void {
   const { clock, services, endpoints, slots } = state;
   for (const array of [services, endpoints, slots]) array.adopt();

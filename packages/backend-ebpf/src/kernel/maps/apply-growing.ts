@@ -20,10 +20,7 @@ export interface GrowingApply {
   readonly after?: 'drift' | undefined;
 }
 
-/**
- * Applies, and grows the maps for Services that found no room. Services fail when the maps have their largest sizes, or when the kernel
- * has no memory for larger ones; all others are written.
- */
+/** Applies, and grows the maps. Services fail when maps are largest or memory is short; all others are written. */
 export async function applyGrowing(
   { writer, kernel, table, delta, after }: GrowingApply,
   signal: AbortSignal,

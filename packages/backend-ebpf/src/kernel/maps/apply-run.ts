@@ -52,10 +52,7 @@ interface Stale {
   readonly entries: readonly number[];
 }
 
-/**
- * One apply, in an order that is safe while programs read: publishes new sets, then writes frontends, then deletes stale frontends, then
- * frees what only they referred to. Call `write` for each Service, then `remove`, then `finish`.
- */
+/** One apply, safe while programs read. Call `write` for each Service, then `remove`, then `finish`. */
 export class ApplyRun {
   readonly failed: Map<ServicePortKey, Error> = new Map();
   readonly gone: GoneEndpoint[] = [];
@@ -98,10 +95,7 @@ export class ApplyRun {
     this.#unguard(placed, []);
   }
 
-  /**
-   * Does the steps that must follow all writes of frontends. `sweep`: deletes stale entries too; returns whether all of them are
-   * deleted.
-   */
+  /** Does what must follow all writes of frontends. `sweep`: deletes stale entries; whether all of them are gone. */
   finish({ sweep }: { readonly sweep: boolean }): boolean {
     const { frontends, state, sets, guards } = this.#parts;
     // A cluster IP is guarded as long as it has a frontend and no longer.

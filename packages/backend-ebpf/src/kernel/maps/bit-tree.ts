@@ -1,7 +1,4 @@
-/**
- * A set of small numbers that finds its lowest member quickly: a tree of bits in which a bit says whether the word below has any.
- * A million members take 129 kB.
- */
+/** A set of small numbers as a tree of bits; finds its lowest member quickly. A million members take 129 kB. */
 export class BitTree {
   readonly #levels: readonly Int32Array[];
 

@@ -11,10 +11,7 @@ const sliceWords = 32_768;
 /** Maximum number of differences reported per part. */
 const toldOfPart = 6;
 
-/**
- * Compares the maps with the record and yields descriptions of differences, at most a few per part. A part takes less than a
- * millisecond. Applies may run between two parts, and the caller may stop early.
- */
+/** Yields differences from the record, a few per part of less than a millisecond. Applies may run in between. */
 export function* scanDamage(state: MapState, nameOf: NameOf): Generator<readonly string[], void, undefined> {
   const arrays: readonly (readonly [ArrayMap, (word: number) => string])[] = [
     [state.services, (word) => describeService(nameOf, word)],
@@ -33,10 +30,7 @@ export function* scanDamage(state: MapState, nameOf: NameOf): Generator<readonly
   }
 }
 
-/**
- * Looking each frontend up costs three times as much as summing them, and most rounds find no difference. If the sums differ, all
- * frontends are looked up in one step, some 0.5 µs each: a repair follows anyway.
- */
+/** Sums frontends, at a third of the cost of looking each up; if the sums differ, looks all up in one step. */
 function* frontendDamage(state: MapState, nameOf: NameOf): Generator<readonly string[], void, undefined> {
   const check = sumFrontends(state);
   let step = check.next();

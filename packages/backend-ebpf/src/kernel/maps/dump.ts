@@ -25,10 +25,7 @@ const flagOfSet: Readonly<Record<SetName, number>> = {
 };
 const rangeWords = sizeOf('source_range_key') / 4;
 
-/**
- * Content of the maps as sorted lines without ids, slots and generations: two processes that wrote the same table in different ways
- * produce the same dump. A service is named by its first frontend. Empty for empty maps. Accepts any bytes.
- */
+/** Maps as sorted lines without ids: equal tables give equal dumps. Names a service by its first frontend. */
 export function dumpMaps(maps: MapSet): string {
   const reader = new MapReader(maps);
   const found = reader.frontends();

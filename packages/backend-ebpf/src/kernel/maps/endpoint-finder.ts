@@ -7,10 +7,7 @@ import type { MapState } from './map-state.ts';
 const placeWords = 5;
 const nowhere = -1;
 
-/**
- * Endpoints of one service at a time: those with a record, in the first `known` places, and wanted ones. Finds an endpoint by address
- * and port. Reuses its memory for the next service.
- */
+/** Endpoints of one service by address and port: those with a record first, then wanted ones. Reuses its memory. */
 export class EndpointFinder {
   /** Endpoint id of each place; `noId` for an endpoint without a record. */
   ids: Uint32Array = new Uint32Array(64);

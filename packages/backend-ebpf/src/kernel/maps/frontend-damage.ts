@@ -30,10 +30,7 @@ export function* sumFrontends(state: MapState): Generator<undefined, FrontendsSt
   return found.equals(frontends.digest) ? 'whole' : 'damaged';
 }
 
-/**
- * Compares `frontends` with the record, some thousand entries with each step, and yields differences. Applies may write between two
- * steps; a difference is true at its moment. At the end it looks for absent entries, until `limit` are found.
- */
+/** Yields differences of `frontends` from the record. At the end looks for absent entries, until `limit` are found. */
 export function* frontendFaults(state: MapState, limit: number): Generator<readonly FrontendFault[], void, undefined> {
   const map = state.maps.frontends;
   const found = new Uint8Array(state.frontends.end);

@@ -5,10 +5,7 @@ import { FrontendDigest, keyWords } from '../../render/frontend-digest.ts';
 const valueWords = 2;
 export const noEntry = -1;
 
-/**
- * Record of the map `frontends`: a copy of keys and values that finds an entry by its key, and all entries of a service. 48 bytes per
- * entry, no objects.
- */
+/** Record of the map `frontends`, found by key and by service: 48 bytes per entry, no objects. */
 export class FrontendIndex {
   /** Digest of the current entries. */
   readonly digest: FrontendDigest = new FrontendDigest();

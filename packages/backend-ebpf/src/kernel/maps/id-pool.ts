@@ -11,10 +11,7 @@ export interface FoundIds {
   isClean(id: number): boolean;
 }
 
-/**
- * Ids from 1 up; 0 means none. Allocates the lowest free one, so that few pages of the map are touched. A retired id is allocated again
- * after `quarantineTime` at the earliest.
- */
+/** Ids from 1 up, the lowest free one first. A retired id is allocated again after `quarantineTime`. */
 export class IdPool {
   readonly #quarantine: Quarantine;
   readonly #freeId = (id: number): void => this.free(id);

@@ -31,10 +31,7 @@ const nothing: ReadonlySet<ServicePortKey> = new Set();
 /** Record of a Service that was found in the maps. */
 const unknownPlaced = { key: undefined, service: undefined, guards: [] } as const;
 
-/**
- * Writes a forwarding table to the maps of one family and keeps a copy of what it wrote. Programs read while it writes and never see
- * half of a change (docs/design/ebpf-maps.md). Synchronous; only full applies take long.
- */
+/** Writes a table to the maps of one family and keeps a copy; programs never see half of a change. Synchronous. */
 export class ServiceWriter {
   readonly #parts: WriterParts;
   /** Services found in the maps that no table wants. */
@@ -101,10 +98,7 @@ export class ServiceWriter {
     this.#hasStaleEntries = state.frontends.size > 0 || state.sourceRanges.services.length > 0;
   }
 
-  /**
-   * Makes the maps hold the table, also after changes by other processes. Adopts them first if they were not adopted. `after: 'drift'`:
-   * repairs them, and writes only Services that are not applied. Throws the kernel's error.
-   */
+  /** Makes the maps hold the table. `after: 'drift'`: repairs, and writes only Services that are not applied. */
   applyFull(table: ForwardingTable, after?: 'drift'): WriteResult {
     const before = this.#writes;
     if (!this.#isAdopted) this.adopt();

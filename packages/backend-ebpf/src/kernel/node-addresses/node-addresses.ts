@@ -79,10 +79,7 @@ export class NodeAddresses {
 
 const linkLocal: Cidr = parseCidr('fe80::/10');
 
-/**
- * Content of `node_addresses` for a table: all local addresses except loopback and IPv6 link-local ones, with a flag for NodePort
- * addresses.
- */
+/** Local addresses except loopback and link-local IPv6 ones, with a flag for NodePort addresses. */
 export function addressFlags(
   local: readonly IpAddress[],
   { nodePortCidrs }: Pick<ForwardingTable, 'nodePortCidrs'>,

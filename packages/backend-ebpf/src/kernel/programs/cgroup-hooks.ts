@@ -5,10 +5,7 @@ import { asError, HostError } from '@switchyard/core';
 import type { PinFolders } from './pin-folders.ts';
 import { isSameProgram } from './same-program.ts';
 
-/**
- * Order of attaching hooks: those that show a socket its frontend come first. Otherwise a socket could get answers from an endpoint
- * whose address it did not connect to.
- */
+/** Order of attaching: hooks that show a socket its frontend first, or it hears from an unknown address. */
 const order: readonly CgroupHook[] = [
   'recvmsg4',
   'recvmsg6',
@@ -42,10 +39,7 @@ export interface HookPlace {
   readonly cgroup: string;
 }
 
-/**
- * Makes a program the one that runs at a hook. Updates the pinned link, of this version or another; makes a new link if there is
- * none, or one of another cgroup. Idempotent. Returns the number of changes as `writes`.
- */
+/** Makes a program the one at a hook: updates the pinned link of any version, or makes one. Idempotent. */
 export function ensureHook(
   { pins, cgroup }: HookPlace,
   hook: CgroupHook,

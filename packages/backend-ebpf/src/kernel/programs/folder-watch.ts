@@ -11,10 +11,7 @@ export interface FolderTime {
 /** Age in milliseconds from which no further change can have the same time. */
 const settledAge = 1000;
 
-/**
- * Repeats a check of the names in a folder only after they may have changed. The kernel notes in the folder's times when a name comes,
- * goes or is replaced, in bpffs too (`bpf_dentry_finalize`, `simple_unlink`, `simple_rename`; tried on 6.18).
- */
+/** Repeats a check of a folder's names only after its times changed, which bpffs notes too (tried on 6.18). */
 export class FolderWatch {
   readonly #read: (path: string) => FolderTime | undefined;
   readonly #clock: Pick<Clock, 'now'>;

@@ -45,10 +45,7 @@ export interface LinuxKernelOptions {
   readonly version?: number;
 }
 
-/**
- * One family in the kernel. Maps and links are pinned, so that they outlive the process. A process may be killed at any line; the next
- * one continues from the state that it finds. Only one process may run at a time, which the agent ensures.
- */
+/** One family in the kernel. A process may be killed at any line; the next one continues from what it finds. */
 export class LinuxKernel implements EbpfKernel {
   readonly ipFamily: IpFamily;
   readonly #options: LinuxKernelOptions;

@@ -46,10 +46,7 @@ const depth = 2;
 /** Maximum number of searched cgroups. */
 const maxCgroups = 500;
 
-/**
- * Programs of other owners at the cgroup, above it and up to `depth` below. Links of cgroups compose: both programs would run, and each
- * would see the address that the other wrote.
- */
+/** Programs of other owners at the cgroup, above it and `depth` below: each would see what the other wrote. */
 export function findOtherPrograms(
   { cgroup, isOurs }: Surroundings,
   options: { readonly isDeep: boolean },
@@ -163,10 +160,7 @@ export class OthersWatch {
     this.#options = options;
   }
 
-  /**
-   * Throws `HostError` if another load balancer serves the cgroup's sockets. Only warns if our own programs are attached already:
-   * leaving them outdated would not help.
-   */
+  /** Throws `HostError` beside another load balancer; only warns if our own programs are attached already. */
   refuse(cgroup: string): void {
     const { bpffs } = this.#options;
     if (ourPrograms(bpffs).size > 0) return this.#look(cgroup, true);

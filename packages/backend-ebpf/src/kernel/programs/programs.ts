@@ -28,10 +28,7 @@ export interface ProgramsOptions {
   readonly noteGone: (gone: WriteResult['gone']) => void;
 }
 
-/**
- * Maps and programs of one family. Maps are complete before a program uses them. Programs use larger maps before entries are written
- * that only these hold. The wire is attached last.
- */
+/** Maps and programs of one family. Maps are complete before a program uses them; the wire is attached last. */
 export class Programs {
   readonly #options: ProgramsOptions;
   #writer: ServiceWriter | undefined;

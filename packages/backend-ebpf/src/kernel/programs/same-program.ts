@@ -1,9 +1,6 @@
 import { type BpfProgram, openMapById, openProgramById } from '@switchyard/native';
 
-/**
- * Whether the program with this id equals a loaded one: same instructions, same maps, same constants. Each load puts the constants into
- * a new map.
- */
+/** Same instructions, maps and constants. Each load puts the constants into a new map. */
 export function isSameProgram(id: number, wanted: BpfProgram): boolean {
   using found = openProgramById(id);
   if (found === undefined) return false;

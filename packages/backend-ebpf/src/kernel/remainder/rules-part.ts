@@ -12,10 +12,7 @@ import {
 /** Share of a table that rules carry: all of it, or the remainder that programs leave to them. */
 export type RulesShare = 'all' | 'remainder';
 
-/**
- * The rules beside programs, written by the nftables backend as a library. A change has two steps, and programs change between them:
- * see `planRules`.
- */
+/** The rules beside programs. A change has two steps, and programs change between them: see `planRules`. */
 export class RulesPart {
   readonly #rules: DataplaneBackend;
   #share: RulesShare = 'all';

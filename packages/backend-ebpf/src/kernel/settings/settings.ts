@@ -83,10 +83,7 @@ function isAnyElsewhere(services: Iterable<ServiceForwarding>, { serviceCidrs }:
   return false;
 }
 
-/**
- * The CIDRs whose addresses are pods', as elements of `pod_cidrs`. Where pods are detected by interface there is none: their devices
- * have no program unless an operator names them, and packets by those count as from outside.
- */
+/** CIDRs of pods as elements of `pod_cidrs`; none where pods are detected by interface. */
 function podCidrsOf({ podDetector }: SettingsOfTable): readonly MapElement[] {
   if (podDetector.kind !== 'cidr') return [];
   const key = new Uint8Array(sizeOf('pod_cidr_key'));

@@ -15,10 +15,7 @@ export interface NamespacePlaces {
   readonly mounted?: string;
 }
 
-/**
- * Network namespaces of visible processes, and those mounted where runtimes do it; each once, this process's own first. Lazy: one step
- * per directory entry or process, undefined if it has no new namespace. The caller may pause after each.
- */
+/** Namespaces of visible processes and mounted ones, own first; undefined in between, where a caller may pause. */
 export function* networkNamespaces({ proc = '/proc', mounted = '/run/netns' }: NamespacePlaces = {}): Generator<
   NetworkNamespace | undefined,
   void,

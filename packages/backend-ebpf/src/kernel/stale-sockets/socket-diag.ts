@@ -38,10 +38,7 @@ const inet = 2;
 
 const { ENOENT, EOPNOTSUPP, EPERM } = constants.errno;
 
-/**
- * Connected UDP sockets in the namespace of `socket` that may lead to addresses of a family, filtered by their cookies. Throws
- * `NativeError`.
- */
+/** Connected UDP sockets that may lead to addresses of a family. Throws `NativeError`. */
 export function listConnectedUdp(
   socket: NetlinkSocket,
   ipFamily: IpFamily,
@@ -66,10 +63,7 @@ export function destinationOf({ id, family }: ConnectedSocket): {
   return { address: mappedBytes(id.slice(destinationAt, destinationAt + length)), port };
 }
 
-/**
- * Destroys a socket: its process's waiting calls fail with ECONNABORTED, its sends with EDESTADDRREQ. Returns false if it was closed or
- * connected elsewhere. Throws `NativeError`: `EOPNOTSUPP` where the kernel cannot.
- */
+/** False if it was closed or connected elsewhere. Throws `NativeError`: `EOPNOTSUPP` where the kernel cannot. */
 export function destroySocket(socket: NetlinkSocket, { family, id }: ConnectedSocket): boolean {
   const writer = new MessageWriter();
   writeRequest(writer, { type: destroy, flags: NLM_F.REQUEST | NLM_F.ACK, family, id });

@@ -33,10 +33,7 @@ const value = {
 /** Destinations by socket cookie. */
 export type StaleFlows = Map<bigint, readonly StaleFlow[]>;
 
-/**
- * Adds the UDP sockets that programs connected to deleted endpoints (`gone`: generation by id), read from a part of the flows. Many of
- * these sockets are closed already. Sockets that never used a Service have no flow.
- */
+/** Adds the UDP sockets that programs connected to deleted endpoints (`gone`: generation by id). */
 export function addStaleFlows(
   found: StaleFlows,
   { keys, values, count }: BpfEntries,

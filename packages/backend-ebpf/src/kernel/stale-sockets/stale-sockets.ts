@@ -32,10 +32,7 @@ export interface SweepResult {
 
 /** Maximum time for which the event loop is blocked, apart from one system call. */
 const maxSlice: Millis = millis(4);
-/**
- * Delay of the second sweep: a socket whose connect() ran while the endpoint was deleted may have been listed before it was
- * connected.
- */
+/** A socket whose connect() ran during the deletion may have been listed before it was connected. */
 const secondLook: Millis = seconds(1);
 
 /**

@@ -13,10 +13,7 @@ export interface Network {
   readonly defaultDevice: number | undefined;
 }
 
-/**
- * Remote addresses whose route is looked up to find the default route. Listing the routes could mean to read a million of them. No
- * packet is sent there.
- */
+/** Remote addresses whose route is the default route: listing routes could mean a million. Nothing is sent there. */
 const farAway: Readonly<Record<IpFamily, Uint8Array>> = {
   IPv4: Uint8Array.of(9, 9, 9, 9),
   IPv6: Uint8Array.of(0x26, 0x20, 0, 0xfe, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xfe),
@@ -68,10 +65,7 @@ export function chooseUplinks(network: Network, { patterns, podDetector }: Uplin
   );
 }
 
-/**
- * The bridges whose packets rules must serve, because the program would see them too late. Not bridges without ports, bridges of pods, and
- * the one of the default route. None if patterns name the devices.
- */
+/** Bridges whose packets the program sees too late: not those without ports, of pods, of the default route. */
 export function bridgesForRules(network: Network, { patterns, podDetector }: UplinkRule): readonly Device[] {
   if (patterns.length > 0) return [];
   const masters = new Set(network.devices.map(({ master }) => master));
@@ -96,10 +90,7 @@ function detectsPods(detector: PodDetector, { name }: Device): boolean {
 /** Key of the node's own address among masquerade addresses. */
 export const anyDevice = 0;
 
-/**
- * Masquerade address by device: its first global address, as in kube-proxy. `anyDevice`: for devices without one, that of the default
- * route's device, otherwise the first of all.
- */
+/** A device's first global address, as in kube-proxy; `anyDevice`: that of the default route's device, or the first. */
 export function masqueradeAddresses({ addresses, defaultDevice }: Network): ReadonlyMap<number, Uint8Array> {
   const found = new Map<number, Uint8Array>();
   for (const { device, address, isGlobal, isSecondary } of addresses) {

@@ -86,10 +86,7 @@ export interface WireMarks {
   readonly reject: number;
 }
 
-/**
- * Bits without a known other user: kube-proxy and kubelet use 0x4000 and 0x8000, Cilium 0x0f00, Calico 0xffff0000 by default, AWS VPC
- * CNI 0x80.
- */
+/** kube-proxy and kubelet use 0x4000 and 0x8000, Cilium 0x0f00, Calico 0xffff0000, AWS VPC CNI 0x80. */
 export const defaultWireMarks: WireMarks = { service: 0x1000, reject: 0x2000 };
 
 /** Throws `UsageError` unless each is one bit and they differ. */

@@ -24,10 +24,7 @@ export interface GuardTableOptions {
   readonly marks: WireMarks;
 }
 
-/**
- * One family's chains in the guard table. A digest of the kernel's own description of them, made after loading, is the name of a
- * birthmark chain in the table. So any process can check whether the rules are unchanged.
- */
+/** One family's chains, with a digest of the kernel's description of them as the name of a birthmark chain. */
 export class GuardTable implements Disposable {
   readonly #options: GuardTableOptions;
   readonly #table: TableDescription;

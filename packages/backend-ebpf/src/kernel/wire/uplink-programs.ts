@@ -36,10 +36,7 @@ export const pinPrefix = 'lb_in-';
 /** Priorities of filters on kernels without tcx: one per family, so that they do not replace each other. */
 export const filterPriorities: Readonly<Record<IpFamily, number>> = { IPv4: 0x5374, IPv6: 0x5376 };
 
-/**
- * Number of first devices, which are mostly hardware, that each look for faults checks, and of other devices, in turn. A node with many
- * pods has hundreds of devices, and each costs system calls.
- */
+/** Devices per look for faults: so many first ones, and of the others as many in turn. Each costs system calls. */
 const devicesPerLook = 8;
 
 interface Attached {
@@ -70,10 +67,7 @@ export class UplinkPrograms implements Disposable {
     return [...this.#attached.values()].map(({ device }) => device);
   }
 
-  /**
-   * Makes `program` the one that runs on these of all devices, and on no others. Links of an earlier process or of another build only
-   * get another program, at once. Returns writes. Throws `NativeError`.
-   */
+  /** Makes `program` run on these devices alone; links of earlier processes only get it. Throws `NativeError`. */
   put(program: BpfProgram, uplinks: readonly Device[], all: readonly Device[]): number {
     let writes = this.#forget(uplinks);
     const errors: Error[] = [];
@@ -91,10 +85,7 @@ export class UplinkPrograms implements Disposable {
     return writes + this.#sweepFilters(all);
   }
 
-  /**
-   * Descriptions of differences from the last `put`. Checks some of the devices: see `devicesPerLook`. The kernel detaches the programs of
-   * a deleted device before it sends an event: `readDevices` then shows that the device does not exist.
-   */
+  /** Differences from the last `put`, of some devices per call. `readDevices` shows whether a device was deleted. */
   findFaults(uplinks: readonly Device[], readDevices: () => readonly Device[]): readonly string[] {
     const faults = this.#faultsOf(uplinks);
     if (faults.length === 0) return [];

@@ -27,10 +27,7 @@ const wireNeeds: readonly Need[] = [
 ];
 const instead = 'use --switchyard-ebpf-north-south=auto or nftables';
 
-/**
- * Decides whether programs or rules forward traffic from outside, by the host's settings and the kernel's abilities. If only the host's
- * own sockets are served, rules must serve all pods, and so they also serve the outside. Rejects with `HostError` if a probe fails.
- */
+/** Programs or rules, by settings and abilities; rules where they serve pods. Rejects with `HostError`. */
 export async function chooseWire(
   host: WireHost,
   signal: AbortSignal,
@@ -45,10 +42,7 @@ export async function chooseWire(
   return { kind: 'tc', why: 'the kernel took the guard table and the program, and made an entry for it' };
 }
 
-/**
- * Reasons why programs cannot forward traffic from outside although the host requires it. Empty with `auto`, but the probe runs then too,
- * so that `chooseWire` does not wait for it.
- */
+/** Why programs cannot forward as required. Probes with `auto` too, so that `chooseWire` does not wait. */
 export async function wireFaults(
   { northSouth, socketLb }: WireHost,
   signal: AbortSignal,

@@ -116,10 +116,7 @@ export class WirePath implements Wire {
     return true;
   }
 
-  /**
-   * Brings the path up to date: first the guard table, because entries need conntrack and NAT; then addresses; last the programs. Returns
-   * writes.
-   */
+  /** First the guard table (conntrack and NAT), then addresses, last the programs. Returns writes. */
   ensure(signal: AbortSignal): Promise<number> {
     this.#used.resolve();
     return this.#exclusively(async () => {
@@ -132,10 +129,7 @@ export class WirePath implements Wire {
     });
   }
 
-  /**
-   * Attaches the program to new uplinks 100 ms after they appear (at most 300 ms with many), until aborted; idle before the first
-   * `ensure` and between changes. Logs failures; `findFaults` reports them too.
-   */
+  /** Serves new uplinks within 100 ms (300 ms with many) until aborted; idle before `ensure`. Logs failures. */
   async follow(signal: AbortSignal): Promise<void> {
     const { clock, logger } = this.#options;
     let pause = gatherInterval;
@@ -154,10 +148,7 @@ export class WirePath implements Wire {
     }
   }
 
-  /**
-   * Descriptions of differences from the last `ensure`, and of new bridges that rules do not serve. Cheap: runs twice a second. Empty
-   * before `ensure`. A first look does not report a change of devices or addresses, which `follow` handles.
-   */
+  /** Differences from the last `ensure`, and new bridges. Cheap. A first look leaves changed devices to `follow`. */
   findFaults(signal: AbortSignal): Promise<readonly string[]> {
     return this.#exclusively(async () => {
       signal.throwIfAborted();
@@ -325,10 +316,7 @@ class DeviceEvents implements Disposable {
     return hasChanged;
   }
 
-  /**
-   * Resolves when something may have changed, also if another call of `hasChanged` returns it meanwhile, and on disposal. At most one call
-   * at a time. Rejects with `signal.reason`.
-   */
+  /** Resolves when something may have changed, and on disposal. One call at a time. Rejects with `signal.reason`. */
   async news(signal: AbortSignal): Promise<void> {
     this.#wake = new AbortController();
     const wake = this.#wake.signal;

@@ -11,10 +11,7 @@ export type RuleServices = SortedMap<ServicePortKey, ServiceForwarding>;
 
 const none: RuleServices = SortedMap.empty((service) => service.key);
 
-/**
- * Whether programs leave a frontend to rules of nftables: SCTP, which kernels refuse to track for programs, and frontends with source
- * ranges, because a socket's address is not known when it connects.
- */
+/** SCTP, which kernels refuse to track for programs, and source ranges: a socket has no address when it connects. */
 export function isLeftToRules(service: ServiceForwarding, frontend: Frontend): boolean {
   return service.protocol === 'SCTP' || frontend.allowedSources !== 'any';
 }

@@ -28,10 +28,7 @@ export function wholeRules(table: ForwardingTable): Omit<RulesStep, 'delta'> {
   return { table: withServices(table, services), services };
 }
 
-/**
- * Plans the changes of the rules for a change of the table. A frontend that moves between programs and rules is carried by at least one
- * of them at every moment: rules have it before programs pass it, and keep it until programs carry it.
- */
+/** Plans the rules' changes: a frontend that moves is carried by rules or programs at every moment. */
 export function planRules(applied: AppliedTable, table: ForwardingTable, delta: TableDelta): RulesPlan {
   const upserted: ServiceForwarding[] = [];
   const early: ServiceForwarding[] = [];

@@ -20,10 +20,7 @@ interface GuardPlan {
   readonly isAnywhere: boolean;
 }
 
-/**
- * Assigns a place to each service CIDR. An active one keeps its place, and a new one gets a place that no program reads, if there is
- * one: then every program sees the old or the new guard. `active`: the guards in use.
- */
+/** A place for each CIDR: an active one keeps its, a new one gets one that no program reads, if there is one. */
 function placeGuards(active: Uint8Array, cidrs: readonly Cidr[]): GuardPlan {
   const all = withoutCovered(cidrs);
   const wanted = all.slice(0, guardSlots).map((cidr) => Buffer.concat([firstAddressBytes(cidr), maskBytes(cidr)]));

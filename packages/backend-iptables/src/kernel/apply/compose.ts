@@ -66,10 +66,7 @@ function transactionsOf<Of>(planned: readonly Planned<Of>[]): readonly Transacti
   return transactions;
 }
 
-/**
- * Chains that are written or deleted are named first, which empties them. Both variants keep named chains sorted and look for the
- * place of a new one from the first name on: in descending order each is put in at once.
- */
+/** Naming a chain empties it. Both variants look for its place from the first name on: descending order is fast. */
 function nameInOrder(names: string[]): void {
   names.sort((a, b) => (a < b ? 1 : -1));
 }

@@ -10,10 +10,7 @@ export interface OwnedEntry extends ChainRule {
   readonly key: ServicePortKey;
 }
 
-/**
- * Owners of the rules in shared chains. Without comments, two owners may want the same rule text one after the other: the later
- * claim wins, and the earlier owner must not delete the rule.
- */
+/** Owners of rules in shared chains. Two owners may want one text in turn: the later claim wins. */
 export class EntryOwners {
   readonly #owners = new Map<ChainKey, Map<RuleText, EntryOwner>>();
 

@@ -10,10 +10,7 @@ export interface RuleList {
   tail: readonly RuleText[] | undefined;
 }
 
-/**
- * Recorded kernel rules of this agent: a hash per chain that is written whole, the rules of each chain that is edited. Only
- * successful reads and writes change the record.
- */
+/** Recorded kernel rules: a hash per chain that is written whole, the rules of each edited chain. */
 export class KernelState {
   readonly #chains: Readonly<Record<TableName, Map<string, ChainHash>>> = {
     nat: new Map(),

@@ -46,10 +46,7 @@ function hostOf(rule: string): string | undefined {
   return /^-d (\S+\/(?:32|128)) /.exec(rule)?.[1];
 }
 
-/**
- * Entries of all chains whose address and port no wanted entry has. An entry whose address and port stay wanted with another
- * answer is not lost.
- */
+/** Entries whose address and port no wanted entry has. */
 export function lostEntries(had: readonly ChainRule[], wanted: readonly ChainRule[]): readonly ChainRule[] {
   const places = new Set(wanted.map(({ rule }) => placeOf(rule)));
   return had.filter(({ rule }) => {

@@ -6,10 +6,7 @@ import { type ChainHash, hashRules } from './rule-hash.ts';
 
 const nothing = hashRules([]);
 
-/**
- * Rules that another iptables version prints differently from how they were written. A chain that reads differently right after
- * it was written counts as written from then on. Otherwise each reading would rewrite it.
- */
+/** Rules that iptables prints differently from how they were written; otherwise each reading would rewrite them. */
 export class PrintedRules {
   readonly #chains = new Map<ChainKey, { readonly found: ChainHash; readonly written: ChainHash }>();
   readonly #rules = new Map<ChainKey, Map<RuleText, RuleText>>();

@@ -115,10 +115,7 @@ async function listChain(
   found.setList(table, name, listOf(words, tail));
 }
 
-/**
- * The agent's rules in a kernel chain that cannot be listed, because nft wrote into it what iptables cannot express. `-C` tests
- * each rule; without this test every look would insert it again.
- */
+/** Our rules in a kernel chain that cannot be listed, tested by `-C`; otherwise each look would insert them again. */
 async function knownJumps(
   { client, jumps }: Reading,
   { table, name }: ChainRef,

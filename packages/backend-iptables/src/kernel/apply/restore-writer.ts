@@ -27,10 +27,7 @@ export function noRules(): RulesByTable {
 
 type Planned = PlannedGroup<Group, Change>;
 
-/**
- * Writes groups as the input of one `iptables-restore --noflush`. The kernel takes each table as a whole, so the tables
- * before a refused one are written, and `state` follows what was written.
- */
+/** Writes groups as one `iptables-restore --noflush`. Tables before a refused one are written; `state` follows. */
 export class RestoreWriter implements GroupWriter<Group, Change> {
   readonly atomicity = 'table';
   readonly isBlocking = false; // a restore is a process

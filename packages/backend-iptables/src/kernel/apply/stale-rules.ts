@@ -23,10 +23,7 @@ export interface StaleContext {
   entriesOf(key: ServicePortKey): readonly ChainRule[] | undefined;
 }
 
-/**
- * Removes stale and foreign rules from shared chains. One group each, because there are rules that iptables lists and does not
- * delete.
- */
+/** Removes stale and foreign rules, one group each: iptables lists some that it cannot delete. */
 export function* removeStaleEntries(context: StaleContext): Generator<Group> {
   const { settings, state } = context;
   for (const { table, name, rules } of settings.shared) {
@@ -119,10 +116,7 @@ function rankOf(name: string): number {
   return kinds.findIndex((kind) => name.startsWith(`KUBE-${kind}-`));
 }
 
-/**
- * Unlinked Service chains that wait for removal: on large clusters all unwanted chains, elsewhere those whose removal the kernel
- * refused. They are removed together, at most once per `syncPeriod`, as in kube-proxy.
- */
+/** Unlinked Service chains that wait for removal, at most once per `syncPeriod`, as in kube-proxy. */
 export class StaleChains {
   readonly #clock: Clock;
   readonly #period: Millis;

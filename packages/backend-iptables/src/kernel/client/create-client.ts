@@ -141,10 +141,7 @@ export class UnreadableTableError extends HostError {
 
 export const trialTimeout: Millis = seconds(30);
 
-/**
- * Loads rules into a network namespace that ends with the command, where they affect no traffic. Where no namespace can be made,
- * iptables only parses them (`--test`), and the kernel checks only the extensions.
- */
+/** Loads rules into a network namespace that ends with the command; where none can be made, `--test` parses them. */
 export async function tryRules(
   runner: CommandRunner,
   { command }: IptablesPrograms,
@@ -170,10 +167,7 @@ export function parseListing(text: string, chain: string): readonly CountedRule[
   });
 }
 
-/**
- * Counters stand before the target (`... -c 5 300 -j MARK ...`), or at the end where there is none. A comment may hold the
- * same: what is quoted is skipped.
- */
+/** Counters stand before the target, or at the end without one. A quoted comment may hold the same. */
 function parseCounted(text: string): CountedRule {
   for (const found of text.matchAll(/"(?:[^"\\]|\\.)*"|(?:^|(\s))-c (\d+) (\d+)(?=$| -[jg] )/g)) {
     const [all, before = '', packets, bytes] = found;

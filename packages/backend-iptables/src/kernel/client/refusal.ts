@@ -7,10 +7,7 @@ export type RefusalKind = 'locked' | 'changed' | 'permission' | 'tables' | 'rule
 
 export interface Refusal {
   readonly kind: RefusalKind;
-  /**
-   * The line it named first; 1 is the first. The legacy variant names COMMIT for every refusal of the kernel, the nft variant
-   * of 1.8.7 for every refusal that is not the parser's.
-   */
+  /** The first line it named, from 1; COMMIT for each refusal of the kernel in legacy, and mostly in nft 1.8.7. */
   readonly line: number | undefined;
   /** The reason that iptables gave, in one line. */
   readonly said: string;
@@ -18,10 +15,7 @@ export interface Refusal {
   readonly advice: string;
 }
 
-/**
- * Understands what `iptables-restore` and `iptables` (seen with 1.8.7, 1.8.9 and 1.8.11, both variants) print when they refuse. The runner sets
- * LC_ALL=C, so the kernel's reasons are the C library's English ones.
- */
+/** Output of `iptables-restore` and `iptables` 1.8.7, 1.8.9 and 1.8.11, both variants, with LC_ALL=C. */
 export function parseRefusal(stderr: string): Refusal {
   const line = lineIn(stderr);
   const kind = kindOf(stderr);

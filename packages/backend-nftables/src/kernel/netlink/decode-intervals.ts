@@ -16,10 +16,7 @@ export function boundaryOf(bytes: Uint8Array, { key, keyLength, flags }: Readonl
 /** Type of a set's keys; names of interfaces are 16 bytes, padded with zeros. */
 export type IntervalForm = 'ipv4' | 'ipv6' | 'interface';
 
-/**
- * The intervals between boundaries as `render-settings.ts` writes them, sorted by their text: CIDRs, or names of
- * interfaces in quotes. Other ranges, which another process added, have the form of nft's JSON.
- */
+/** Intervals in the form of `render-settings.ts`, sorted; ranges of other processes in the form of nft's JSON. */
 export function intervalTexts(boundaries: readonly ReadBoundary[], form: IntervalForm): readonly string[] {
   const bits = form === 'ipv4' ? 32 : 128;
   // Where one interval ends and the next begins, the end comes first.

@@ -9,10 +9,7 @@ import { objectLayout } from './encode-batch.ts';
 
 const reader = new ElementReader();
 
-/**
- * The first element of a notice in words, the key in the canonical text of `elements.ts` where it is a Service's.
- * Undefined for objects that are not written by this program: packets fill them.
- */
+/** First element of a notice in words; undefined for objects that packets fill. */
 export function describeElement(set: string, attributes: Uint8Array): string | undefined {
   let text: string | undefined;
   reader.read(attributes, 0, attributes.length, (raw) => {

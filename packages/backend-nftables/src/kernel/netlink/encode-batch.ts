@@ -222,10 +222,7 @@ const slash = 0x2f;
 /** Which end of an interval is written; without interval parts both are the same. */
 type Edge = 'first' | 'last';
 
-/**
- * Turns the canonical text of keys and values into the kernel's bytes. It reads character by character and makes
- * no object: this is most of the time that a large load takes. Text of another shape is our own mistake.
- */
+/** Turns canonical text into the kernel's bytes without making objects: most of the time of a large load. */
 class PartWriter {
   readonly #writer: MessageWriter;
   readonly #groups = new Uint16Array(8);

@@ -5,10 +5,7 @@ import { intervalKind } from '../../render/names.ts';
 import type { BatchTarget } from './encode-batch.ts';
 import { addElements, clearElements, writeElement, writeKey, maxListLength } from './write-objects.ts';
 
-/**
- * User data that nft writes to the last element of an interval without an end, which reaches the highest address. The
- * kernel only stores it; nft needs it to print the set.
- */
+/** User data of the last element of an interval without an end: nft needs it to print the set. */
 const openIntervalUserdata = Uint8Array.of(1, 4, 1, 0, 0, 0);
 
 /** One boundary: from this address (or name) on, addresses are in the set, or no longer. */

@@ -133,9 +133,7 @@ export interface RuleElement {
 /** `NFT_DYNSET_OP_...` */
 const dynset = { update: 1, delete: 2 } as const;
 
-/**
- * Adds an element, or renews the timeout or counts in the existing one, whose data stays. The rule ends if the map or set is full.
- */
+/** Adds an element, or renews an existing one, whose data stays. The rule ends if the map or set is full. */
 export function updateElement(writer: MessageWriter, element: RuleElement): void {
   writeElement(writer, dynset.update, element);
 }

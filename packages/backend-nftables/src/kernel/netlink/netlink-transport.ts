@@ -70,10 +70,7 @@ class NetlinkTransport implements NftTransport {
   readonly #exchange: NetlinkExchange;
   readonly #encoder = new BatchEncoder();
   readonly #reader = new ElementReader();
-  /**
-   * Ends with the dump in flight: the socket must carry no other request before. A caller that awaited it must check
-   * again, and then act without another await.
-   */
+  /** Ends with the dump in flight. A caller that awaited it must check again, and then act without another await. */
   #dumping: Promise<void> | undefined;
 
   constructor({ netns, keeper, open = openNetlinkSocket }: NetlinkTransportOptions) {
