@@ -10,40 +10,22 @@ import {
   type DataplaneBackend,
   ServiceTracker,
 } from '@switchyard/core/engine';
-import {
-  type Clock,
-  HostError,
-  type IpFamily,
-  type Logger,
-  type Millis,
-  millis,
-  seconds,
-  systemClock,
-} from '@switchyard/core';
+import { type Clock, HostError, type IpFamily, type Millis, millis, seconds, systemClock } from '@switchyard/core';
 import type { CommandRunner } from '@switchyard/host';
 import type { Change } from './kernel/apply/change.ts';
-import { IptablesDriver } from './kernel/apply/driver.ts';
+import { IptablesDriver, type IptablesDriverOptions } from './kernel/apply/driver.ts';
 import type { HeldChains } from './kernel/apply/service-chains.ts';
 import { removeRules } from './kernel/cleanup.ts';
-import type { IptablesClient } from './kernel/client/iptables-client.ts';
 import { RuleCounters } from './kernel/rule-counters.ts';
 import { LegacyLook } from './watch/legacy-look.ts';
 import { type RuleWatchOptions, watchRules } from './watch/watch-legacy.ts';
 import { dumpRules } from './kernel/dump.ts';
 import { readHeartbeat, writeHeartbeat } from './kernel/heartbeat.ts';
-import type { RenderChoices } from './render/options.ts';
 import { capabilities } from './kernel/probe.ts';
 
-export interface IptablesBackendParts {
-  readonly client: IptablesClient;
+export interface IptablesBackendParts extends Omit<IptablesDriverOptions, 'tracker' | 'clock' | 'onWritten'> {
   /** Runs the programs of both variants for cleanup. */
   readonly runner: CommandRunner;
-  readonly logger: Logger;
-  readonly choices: Omit<RenderChoices, 'comments'>;
-  /** Makes the objects that rules name besides chains; called before all rules are compared. Throws `HostError`. */
-  readonly prepare?: () => void;
-  /** Minimum time between two removals of stale chains in a large cluster. */
-  readonly syncPeriod: Millis;
   readonly clock?: Clock | undefined;
   /** Source of foreign changes. Default: foreign changes are not noticed. */
   readonly watch?: Pick<RuleWatchOptions, 'own' | 'netns'>;
@@ -79,7 +61,8 @@ export class IptablesBackend implements DataplaneBackend {
     this.#apply = createApply(this.#engine, { logger, ipFamily: this.ipFamily });
     this.#counters = new RuleCounters({ client, clock, entries: () => driver.entries() });
     this.#look = new LegacyLook(driver);
-    const watched = { client, look: this.#look, foreign: driver, clock, logger, period: syncPeriod };
+    const { ipFamily, variant } = client;
+    const watched = { ipFamily, variant, look: this.#look, foreign: driver, clock, logger, period: syncPeriod };
     this.#parts = parts;
     this.observers = {
       // Reads the few chains that all Services share; see docs/design/drift.md for what that costs.

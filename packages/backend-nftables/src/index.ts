@@ -8,7 +8,7 @@ import { hasOurRules, openTransport } from './open-transport.ts';
 export type { NftablesHost } from './backend.ts';
 export { type TableChange, TableWriter, type TableWriterOptions } from './kernel/netlink/table-writer.ts';
 export { NftError, type NftRefusal } from './kernel/nft-error.ts';
-export { openRuleTrial, type RuleTrial } from './kernel/rule-trial.ts';
+export { openRuleTrial, type RuleTrial } from './kernel/probe.ts';
 export type { ChainDescription, Rule, Statement, TableDescription } from './render/rules/model.ts';
 export { printItem } from './render/rules/print.ts';
 

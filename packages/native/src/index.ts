@@ -20,7 +20,7 @@ export { linkInfo, openPinnedLink } from './bpf/kernel-link.ts';
 export { type CgroupQueryOptions, linkCgroup, queryCgroup } from './bpf/cgroup-links.ts';
 export type { AttachedProgram } from './bpf/query.ts';
 export { listPins, pin, type PinOptions, unpin } from './bpf/pins.ts';
-export { possibleCpus } from './bpf/map-layout.ts';
+export { possibleCpus } from './bpf/kernel-map.ts';
 export {
   attachTc,
   queryTcx,
@@ -29,7 +29,7 @@ export {
   type TcMechanism,
   type TcOptions,
   type TcPlace,
-} from './bpf/tc-links.ts';
+} from './bpf/clsact.ts';
 export { detachClsact, findClsact } from './bpf/clsact.ts';
 export { testRun, type TestRunOptions, type TestRunResult } from './bpf/test-run.ts';
 export { netnsCookie } from './bpf/info.ts';

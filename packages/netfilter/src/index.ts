@@ -11,6 +11,6 @@ export { deleteTable, firstErrno, listChains, listTables, type TablePlace } from
 export * from './nftables/constants.ts';
 export { ForeignTransactions } from './nftables/foreign-transactions.ts';
 export * from './nftables/rules-reader.ts';
-export { DriftTally } from './nftables/drift-tally.ts';
+export { DriftTally } from './nftables/foreign-transactions.ts';
 export * from './nftables/notices.ts';
 export { type TableWatchOptions, watchTables } from './nftables/watch-tables.ts';

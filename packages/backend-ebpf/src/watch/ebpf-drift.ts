@@ -1,5 +1,5 @@
-import { abortable, type Clock, type Millis, millis, runTogether, seconds, untilBeat } from '@switchyard/core';
-import type { Drift, DriftKind } from '@switchyard/core/engine';
+import { type Clock, type Millis, millis, runTogether, seconds, untilBeat } from '@switchyard/core';
+import { type Drift, DriftGate, type DriftKind } from '@switchyard/core/engine';
 import { DriftTally } from '@switchyard/netfilter';
 
 export interface Fault {
@@ -23,13 +23,12 @@ const healLimit: Millis = seconds(5);
 /** Detects changes by other processes. The kernel sends events for pins only, so everything is polled. */
 export class EbpfDrift {
   readonly #options: EbpfDriftOptions;
-  readonly #gate: DriftGate;
+  readonly #gate = new DriftGate();
   /** Epoch of the last report: the apply that heals it heals everything found before it begins. */
   #toldIn: number | undefined;
 
   constructor(options: EbpfDriftOptions) {
     this.#options = options;
-    this.#gate = new DriftGate(options.clock);
   }
 
   /** Hold it during an apply or any other write of this process, which is no drift. */
@@ -92,7 +91,7 @@ export class EbpfDrift {
       this.#toldIn = epoch;
       report({ ...tally.summary(), process: undefined });
     }
-    await this.#gate.passed(epoch, healLimit, signal);
+    await this.#gate.passed(epoch, (until) => this.#options.clock.sleep(healLimit, until), signal);
     if (this.#gate.epoch === epoch) this.#toldIn = undefined;
   }
 }
@@ -149,58 +148,5 @@ class Pace {
     const cost = Math.min(...this.#recent);
     const rest = Math.min(Math.max(roundTime, cost / maxShare), longestRound) - (now - this.#roundBegan);
     return millis(Math.max(pause, rest));
-  }
-}
-
-/** No look starts during an apply, and a look during which one began is ignored. */
-class DriftGate {
-  readonly #clock: Clock;
-  #holds = 0;
-  #begun = 0;
-  #opened = Promise.withResolvers<undefined>();
-  #next = Promise.withResolvers<undefined>();
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  /** Number of applies that have begun. */
-  get epoch(): number {
-    return this.#begun;
-  }
-
-  /** Closes the gate until the result is disposed. */
-  hold(): Disposable {
-    this.#begun++;
-    this.#next.resolve(undefined);
-    this.#next = Promise.withResolvers();
-    if (this.#holds++ === 0) this.#opened = Promise.withResolvers();
-    let isHeld = true;
-    return {
-      [Symbol.dispose]: () => {
-        if (!isHeld) return;
-        isHeld = false;
-        if (--this.#holds === 0) this.#opened.resolve(undefined);
-      },
-    };
-  }
-
-  /** Resolves when no apply is running. Rejects with `signal.reason`. */
-  async free(signal: AbortSignal): Promise<void> {
-    while (this.#holds > 0) await abortable(this.#opened.promise, signal);
-    signal.throwIfAborted();
-  }
-
-  /** Resolves when an apply that began after `epoch` has ended, or none began for `limit`. Rejects with `signal.reason`. */
-  async passed(epoch: number, limit: Millis, signal: AbortSignal): Promise<void> {
-    if (this.#begun === epoch) {
-      const stop = new AbortController();
-      try {
-        await Promise.race([this.#next.promise, this.#clock.sleep(limit, AbortSignal.any([signal, stop.signal]))]);
-      } finally {
-        stop.abort();
-      }
-    }
-    await this.free(signal);
   }
 }

@@ -1,10 +1,9 @@
 import { release } from 'node:os';
 import { type Logger, noopLogger } from '@switchyard/core';
 import { CommandError } from '@switchyard/host';
-import { ScriptedRunner, type ScriptedCommand } from '@switchyard/host/testing';
+import { type ScriptedCommand, ScriptedRunner } from '@switchyard/host/testing';
 import { expect, test } from 'vitest';
-import { ruleFeatures } from './client/rule-features.ts';
-import { probeHost } from './probe.ts';
+import { probeHost, ruleFeatures } from './probe.ts';
 
 const { signal } = new AbortController();
 const missing = new CommandError('notFound', 'cannot run it', { file: 'x', args: [] });

@@ -39,7 +39,7 @@ export interface RenderedSettings {
   readonly shared: readonly Chain[];
   /** Rules in the kernel's chains (PREROUTING ...) that lead to the agent's, in the order in which they are written. */
   readonly jumps: readonly PlacedRule[];
-  /** What the kubelet makes too: made where missing, never emptied or removed. Written after `jumps`. */
+  /** Chains that the kubelet makes too: made where missing, never emptied or removed. Written after `jumps`. */
   readonly ensured: {
     readonly chains: readonly { readonly table: TableName; readonly name: string }[];
     readonly rules: readonly PlacedRule[];

@@ -1,3 +1,4 @@
+import { DriftGate } from '@switchyard/core/engine';
 import { type ChainKey, chainKey, chainOf, type ChainRef, type Change } from '../kernel/apply/change.ts';
 import { KernelState } from '../kernel/apply/kernel-state.ts';
 import { type Reading, readTable } from '../kernel/apply/read-kernel.ts';
@@ -13,8 +14,7 @@ export interface KnownKernel {
 /** Compares the kernel with the recorded state, outside of applies. */
 export class LegacyLook {
   readonly #known: KnownKernel;
-  #applies = 0;
-  #idle: PromiseWithResolvers<void> | undefined;
+  readonly #gate = new DriftGate();
   /** Chains written since the look in progress began. */
   #written: Set<ChainKey> | undefined;
 
@@ -24,14 +24,7 @@ export class LegacyLook {
 
   /** An apply is under way until the result is disposed. */
   applying(): Disposable {
-    this.#applies++;
-    return {
-      [Symbol.dispose]: () => {
-        if (--this.#applies > 0) return;
-        this.#idle?.resolve();
-        this.#idle = undefined;
-      },
-    };
+    return this.#gate.hold();
   }
 
   noteWritten(change: Change): void {
@@ -40,7 +33,7 @@ export class LegacyLook {
 
   /** Undefined when the recorded state is unknown or was replaced meanwhile. Leaves out chains written meanwhile. */
   async compare(signal: AbortSignal): Promise<readonly ChainDifference[] | undefined> {
-    await this.#untilIdle(signal);
+    await this.#gate.free(signal);
     const { state: left, reading } = this.#known;
     if (left === undefined) return undefined;
     const written = new Set<ChainKey>();
@@ -48,21 +41,12 @@ export class LegacyLook {
     try {
       const found = new KernelState();
       for (const table of tableNames) await readTable(reading, table, found, signal);
-      await this.#untilIdle(signal); // an apply in progress records its writes only at its end
+      await this.#gate.free(signal); // an apply in progress records its writes only at its end
       if (this.#known.state !== left) return undefined;
       return compareStates(left, found).filter(({ table, chain }) => !written.has(keyOf({ table, name: chain })));
     } finally {
       this.#written = undefined;
     }
-  }
-
-  async #untilIdle(signal: AbortSignal): Promise<void> {
-    while (this.#applies > 0) {
-      signal.throwIfAborted();
-      this.#idle ??= Promise.withResolvers();
-      await this.#idle.promise; // an apply sees the signal
-    }
-    signal.throwIfAborted();
   }
 }
 

@@ -1,11 +1,10 @@
 import { ipFamilies, noopLogger } from '@switchyard/core';
-import { type CommandRunner } from '@switchyard/host';
+import type { CommandRunner } from '@switchyard/host';
 import { createPacketCounters } from '@switchyard/netfilter';
 import { findIptables, type IptablesPrograms } from '@switchyard/netfilter/iptables';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ruleFeatures } from '../../src/kernel/client/rule-features.ts';
+import { missingFeatures, probeHost, ruleFeatures } from '../../src/kernel/probe.ts';
 import { openIptables } from '../../src/kernel/facts.ts';
-import { missingFeatures, probeHost } from '../../src/kernel/probe.ts';
 import { createNamespace, signal, type TestNamespace, variant } from './support.ts';
 
 let namespace: TestNamespace;

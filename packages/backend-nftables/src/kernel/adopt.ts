@@ -6,8 +6,7 @@ import {
   millis,
   type ServicePortKey,
 } from '@switchyard/core';
-import { noNumbers } from '../render/affinity-slots.ts';
-import { AffinityState } from './affinity-state.ts';
+import { type AffinityNumbers, noNumbers, recoverNumbers } from '../render/affinity-slots.ts';
 import {
   type Element,
   type ElementId,
@@ -15,6 +14,7 @@ import {
   endpointSetId,
   frontendId,
   frontendKey,
+  handleClass,
   handleId,
   isShared,
   slotId,
@@ -287,4 +287,50 @@ export function staleElements(kernel: KernelState, claims: SharedClaims, suffix:
   for (const id of kernel.elements.keys()) if (!isShared(id) || claims.count(id) === 0) ids.push(id);
   for (const [set, slots] of kernel.slots) for (const { id } of slotElements(set, slots, suffix)) ids.push(id);
   return ids;
+}
+
+/** Endpoint sets with session affinity, as read from the kernel. Does not keep the elements. */
+class AffinityState {
+  /** Per set: place to number. */
+  readonly #places = new Map<number, Map<number, number>>();
+  /** Per set: number to endpoint. */
+  readonly #endpoints = new Map<number, Map<number, string>>();
+
+  /** Records an element of `aff-slots` or `aff-endpoints`; ignores other elements. */
+  add(id: ElementId, data: string): void {
+    const key = id.slice(id.indexOf(' ') + 1);
+    if (id.startsWith('aff-endpoints')) {
+      const pin = Number(key);
+      put(this.#endpoints, handleId(pin), handleClass(pin), data);
+    } else if (id.startsWith('aff-slots')) {
+      const [set = 0, place = 0] = key.split(' . ').map(Number);
+      put(this.#places, set, place, handleClass(Number(data)));
+    }
+  }
+
+  *sets(): Generator<number, undefined, unknown> {
+    yield* this.#places.keys();
+    yield* this.#endpoints.keys();
+    return undefined;
+  }
+
+  /** The endpoint in each place of a set, as `endpointData`; undefined where a place leads nowhere. Empty: no such set. */
+  row(set: number): readonly (string | undefined)[] {
+    const places = this.#places.get(set);
+    if (places === undefined) return [];
+    const endpoints = this.#endpoints.get(set);
+    const length = Math.max(...places.keys()) + 1;
+    return Array.from({ length }, (_, place) => endpoints?.get(places.get(place) ?? 0));
+  }
+
+  numbers(set: number): AffinityNumbers {
+    const endpoints = this.#endpoints.get(set);
+    return endpoints === undefined ? noNumbers : recoverNumbers(endpoints);
+  }
+}
+
+function put<T>(sets: Map<number, Map<number, T>>, set: number, key: number, value: T): void {
+  const found = sets.get(set);
+  if (found === undefined) sets.set(set, new Map([[key, value]]));
+  else found.set(key, value);
 }

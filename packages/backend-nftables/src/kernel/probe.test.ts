@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { NftError, type NftRefusal } from './nft-error.ts';
-import { probeHost } from './probe.ts';
-import type { RuleTrial } from './rule-trial.ts';
+import { probeHost, type RuleTrial } from './probe.ts';
 import type { TableDescription } from '../render/rules/model.ts';
 import { printItem } from '../render/rules/print.ts';
 

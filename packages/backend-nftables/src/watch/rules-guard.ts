@@ -1,13 +1,30 @@
-import { type Drift } from '@switchyard/core/engine';
-import { type Logger, HostError } from '@switchyard/core';
+import type { Drift } from '@switchyard/core/engine';
+import { HostError, type Logger } from '@switchyard/core';
 import { NativeError, type NetlinkOptions, type NetlinkSocket, readAttributes, readText } from '@switchyard/native';
-import { openOwnSocket, type OwnChanges, ownChanges, watchTables, NFTA, RulesReader } from '@switchyard/netfilter';
+import {
+  firstErrno,
+  NFT_MSG,
+  NFTA,
+  openOwnSocket,
+  type OwnChanges,
+  ownChanges,
+  RulesReader,
+  watchTables,
+} from '@switchyard/netfilter';
 import { type FamilySuffix, ruleMarksSet } from '../render/names.ts';
 import { describeElement, isBirthmark } from '../kernel/netlink/describe-element.ts';
 import { DriftNotes } from './drift-notes.ts';
-import { addMarks, deleteForeign, readMark } from '../kernel/netlink/edit-rules.ts';
-import { compareRules, type DumpedClass, marksOf, type MarkedRules } from '../kernel/rule-marks.ts';
+import {
+  compareRules,
+  type DumpedClass,
+  type ForeignObjects,
+  type MarkedRules,
+  marksOf,
+  type RuleMark,
+} from '../kernel/rule-marks.ts';
 import type { RulesKeeper, WatchedFamily } from '../kernel/transport.ts';
+import { BatchEncoder, type BatchTarget } from '../kernel/netlink/encode-batch.ts';
+import { addElements, deleteChain, deleteRules, writeElement, writeKey } from '../kernel/netlink/write-objects.ts';
 
 export interface RulesGuardOptions {
   readonly netns?: string | undefined;
@@ -145,4 +162,59 @@ function chainOf(data: Uint8Array): string {
     }
   }
   return '';
+}
+
+/** A list of elements is one attribute of at most 64 KB; one mark takes 20 bytes. */
+const marksPerMessage = 2000;
+
+function addMarks(
+  socket: NetlinkSocket,
+  set: { readonly table: string; readonly name: string },
+  marks: Iterable<RuleMark>,
+): void {
+  const all = [...marks];
+  const attempt = `cannot mark the rules of table inet ${set.table}`;
+  transact(socket, { attempt, table: set.table }, (target) => {
+    for (let at = 0; at < all.length; at += marksPerMessage) {
+      addElements(target, set.name, (writer) => {
+        for (const mark of all.slice(at, at + marksPerMessage)) {
+          writeElement(writer, () => writeKey(writer, Buffer.from(mark, 'hex')));
+        }
+      });
+    }
+  });
+}
+
+/** Deletes foreign objects from our table in one transaction: rules, then chains, then sets. Throws `NativeError`. */
+function deleteForeign(socket: NetlinkSocket, table: string, foreign: ForeignObjects): void {
+  const attempt = `cannot delete foreign objects from table inet ${table}`;
+  transact(socket, { attempt, table }, (target) => {
+    for (const { chain, handle } of foreign.rules) deleteRules(target, chain, handle);
+    for (const name of foreign.chains) deleteChain(target, name);
+    for (const name of foreign.sets) {
+      target.begin(NFT_MSG.DELSET, 0, name);
+      target.writer.attributeText(NFTA.SET.TABLE, table);
+      target.writer.attributeText(NFTA.SET.NAME, name);
+      target.writer.endMessage();
+    }
+  });
+}
+
+/** Returns the mark in a key that the kernel reported. */
+function readMark(key: Uint8Array): RuleMark {
+  return Buffer.from(key.subarray(key.length - markBytes)).toString('hex');
+}
+
+const markBytes = 8;
+
+interface Transaction {
+  readonly attempt: string;
+  readonly table: string;
+}
+
+/** Commits all messages or none. The kernel queues errors before `send` returns. */
+function transact(socket: NetlinkSocket, { attempt, table }: Transaction, write: (target: BatchTarget) => void): void {
+  socket.send(new BatchEncoder().custom(table, write).bytes);
+  const errno = firstErrno(socket) ?? 0;
+  if (errno !== 0) throw new NativeError(attempt, { errno, syscall: 'nf_tables commit' }, 'nothing of it took effect');
 }

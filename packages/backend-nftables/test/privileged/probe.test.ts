@@ -3,9 +3,8 @@ import { createLab, type Lab } from '@switchyard/lab';
 import { deleteTable, listTables } from '@switchyard/netfilter';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { TableWriter } from '../../src/kernel/netlink/table-writer.ts';
-import { missingFeatures, probeHost } from '../../src/kernel/probe.ts';
+import { missingFeatures, openRuleTrial, probeHost, type RuleTrial } from '../../src/kernel/probe.ts';
 import { type RuleFeature, ruleFeatures } from '../../src/render/rule-features.ts';
-import { openRuleTrial, type RuleTrial } from '../../src/kernel/rule-trial.ts';
 import { NftError } from '../../src/kernel/nft-error.ts';
 import { signal } from './support.ts';
 

@@ -3,7 +3,7 @@ import { NativeError } from '../native-error.ts';
 import { readName } from './call.ts';
 import { BpfLoadFailure } from './load-object.ts';
 import { mountOf } from './mounts.ts';
-import { countCpus } from './map-layout.ts';
+import { countCpus } from './kernel-map.ts';
 
 test.each([
   ['0\n', 1],

@@ -2,7 +2,7 @@ import { constants } from 'node:os';
 import { UsageError } from '@switchyard/core';
 import { bpfError, type CommandName } from '../bpf/call.ts';
 import { batchError } from '../bpf/map-batches.ts';
-import { checkLength, checkMmapable, roundUp8, transferredSize } from '../bpf/map-layout.ts';
+import { checkLength, checkMmapable, roundUp8, transferredSize } from '../bpf/kernel-map.ts';
 import type { BpfEntries, BpfMap, BpfMapShape } from '../bpf/types.ts';
 import { NativeError } from '../native-error.ts';
 import { ArrayElements, type Elements, HashElements, LpmElements } from './memory-elements.ts';

@@ -3,6 +3,6 @@ export * from './plan-removal.ts';
 export * from './remove-chains.ts';
 export * from './kube-proxy-chains.ts';
 export * from './place.ts';
-export * from './birthmark.ts';
+export * from './kube-proxy-chains.ts';
 export * from './programs.ts';
 export * from './line-splitter.ts';

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { CommandError } from '@switchyard/host';
-import { ScriptedRunner, type ScriptedCommand } from '@switchyard/host/testing';
-import { ifBirthmarked } from './birthmark.ts';
-import { allOfKubeProxy } from './kube-proxy-chains.ts';
+import { type ScriptedCommand, ScriptedRunner } from '@switchyard/host/testing';
+import { allOfKubeProxy, ifBirthmarked } from './kube-proxy-chains.ts';
 import { type PlaceRemoval, removeChains } from './remove-chains.ts';
 
 const { signal } = new AbortController();

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { DriftReport } from './foreign-transactions.ts';
-import { DriftTally } from './drift-tally.ts';
+import { DriftReport, DriftTally } from './foreign-transactions.ts';
 
 const nft = { id: 1, pid: 815, name: 'nft' };
 

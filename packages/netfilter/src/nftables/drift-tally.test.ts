@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { DriftTally } from './drift-tally.ts';
+import { DriftTally } from './foreign-transactions.ts';
 
 test('names the worst kind, and lists the worst changes first', () => {
   const tally = new DriftTally();

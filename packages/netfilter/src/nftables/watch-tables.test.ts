@@ -1,11 +1,10 @@
-import { type Drift } from '@switchyard/core/engine';
+import type { Drift } from '@switchyard/core/engine';
 import { millis } from '@switchyard/core';
 import { ManualClock } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
 import { MessageWriter } from '@switchyard/native';
 import { type Scripted, ScriptedSocket } from '@switchyard/native/testing';
-import { DriftReport } from './foreign-transactions.ts';
-import { DriftTally } from './drift-tally.ts';
+import { DriftReport, DriftTally } from './foreign-transactions.ts';
 import type { NoticeReader } from './notices.ts';
 import { OwnChanges } from './own-changes.ts';
 import { watchTables } from './watch-tables.ts';

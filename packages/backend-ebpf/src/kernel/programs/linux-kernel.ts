@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { HostError, type IpFamily, InvariantError, type Logger } from '@switchyard/core';
+import { HostError, type IpFamily, InvariantError } from '@switchyard/core';
 import {
   type BpfMap,
   type BpfMapShape,
@@ -30,15 +30,12 @@ import { closeMaps, copyMap, mapNames, mapSetOf, sizesOf, tooSmall } from './map
 import { FolderWatch } from './folder-watch.ts';
 import { objectFile } from './object-files.ts';
 import { PinFolders } from './pin-folders.ts';
-import { OthersWatch } from './other-load-balancers.ts';
+import { type OthersOptions, OthersWatch } from './other-load-balancers.ts';
 
-export interface LinuxKernelOptions {
-  readonly ipFamily: IpFamily;
+export interface LinuxKernelOptions extends OthersOptions {
   /** Folder of cgroup2 below which sockets are served. Called only to attach programs: a clean-up needs no cgroup. */
   readonly cgroup: () => string;
-  readonly bpffs: string;
   readonly socketLb: SocketLb;
-  readonly logger: Logger;
   /** Path of the compiled socket programs; default: this build's. */
   readonly object?: string;
   /** Layout version; tests use others than this build's. */

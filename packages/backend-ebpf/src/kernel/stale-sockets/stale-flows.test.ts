@@ -3,7 +3,7 @@ import { MemoryBpfMap } from '@switchyard/native/testing';
 import { expect, test } from 'vitest';
 import { flowKinds, mapShapes, offsetOf, sizeOf, smallestSizes } from '../../render/layouts.ts';
 import { addressBytes } from '../../render/settings/address-bytes.ts';
-import { addStaleFlows, type GoneEndpoint, type StaleFlows } from './stale-flows.ts';
+import { addStaleFlows, type GoneEndpoint, type StaleFlows } from './stale-sockets.ts';
 
 interface Flow {
   readonly socket?: bigint;

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import { printItem, type TableDescription, TableWriter } from '@switchyard/backend-nftables';
-import type { IpFamily, Logger } from '@switchyard/core';
 import { type DumpedObject, RulesReader } from '@switchyard/netfilter';
 import { type NetlinkSocket, openNetlinkSocket } from '@switchyard/native';
 import {
@@ -12,15 +11,13 @@ import {
   isChainOf,
   type WireMarks,
 } from './guard-rules.ts';
+import type { UplinkOptions } from './uplink-programs.ts';
 
 const texts = { attempt: 'cannot read the rules of the kernel', code: 'ebpf.guard' } as const;
 /** NFT_TABLE_F_DORMANT. */
 const dormant = 1;
 
-export interface GuardTableOptions {
-  readonly ipFamily: IpFamily;
-  readonly netns?: string | undefined;
-  readonly logger: Logger;
+export interface GuardTableOptions extends Pick<UplinkOptions, 'ipFamily' | 'netns' | 'logger'> {
   readonly marks: WireMarks;
 }
 

@@ -1,19 +1,14 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { TableWriter } from '@switchyard/backend-nftables';
-import type { IpFamily, Logger } from '@switchyard/core';
+import type { IpFamily } from '@switchyard/core';
 import { deleteTable, listChains } from '@switchyard/netfilter';
 import { DeviceReader, detachClsact, NativeMissingError, openNetlinkSocket } from '@switchyard/native';
 import { guardTable, isChainOf } from './guard-rules.ts';
 import { detachPinned } from '../programs/cgroup-hooks.ts';
-import { filterPriorities, pinPrefix } from './uplink-programs.ts';
+import { filterPriorities, pinPrefix, type UplinkOptions } from './uplink-programs.ts';
 
-export interface RemovalPlace {
-  readonly ipFamily: IpFamily;
-  readonly netns?: string | undefined;
-  readonly logger: Logger;
-  readonly pinFolder: string;
-}
+type RemovalPlace = Omit<UplinkOptions, 'mechanism'>;
 
 /**
  * Removes one family's programs and then its chains, of any process or build. Needs neither maps nor libbpf: removing the pin of a link

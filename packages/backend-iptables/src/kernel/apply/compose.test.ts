@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { chainChange, type Change } from './change.ts';
-import { composeRestore } from './compose.ts';
-import { writeOrder } from './write-order.ts';
+import { composeRestore, writeOrder } from './compose.ts';
 
 const chain = (name: string, table: Change['table'] = 'nat'): Change =>
   chainChange({ table, name, rules: [`-j ${name}1`, `-j ${name}2`] });

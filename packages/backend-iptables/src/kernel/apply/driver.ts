@@ -51,6 +51,7 @@ export interface IptablesDriverOptions {
   readonly clock: Clock;
   /** `comments` is the driver's choice. */
   readonly choices: Omit<RenderChoices, 'comments'>;
+  /** Minimum time between two removals of stale chains in a large cluster. */
   readonly syncPeriod: Millis;
   /** Makes the objects that rules name besides chains; called before everything is read. Throws `HostError`. */
   readonly prepare?: (() => void) | undefined;
