@@ -9,7 +9,7 @@ import { type ForwardingTable, noopLogger, seconds } from '@switchyard/core';
 import { createLab, type LabHost, type LabNode, type LabPod } from '@switchyard/lab';
 import { MessageWriter, openNetlinkSocket } from '@switchyard/native';
 import { nftablesBackend } from '../src/index.ts';
-import { printTable } from '../src/render/rules/print.ts';
+import { printTable } from '../src/testing/print-table.ts';
 import { skeleton } from '../src/render/skeleton.ts';
 import { clusterOf } from './cluster.ts';
 import { chainPerService } from './chain-per-service.ts';

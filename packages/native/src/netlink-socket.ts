@@ -57,9 +57,18 @@ export function openNetlinkSocket(options: NetlinkOptions): NetlinkSocket {
 
 const { EAGAIN, ENOBUFS, EMSGSIZE } = constants.errno;
 
-/** Whether `receive` threw this because datagrams were lost: the caller must read the state that they announced. */
-export function isReceiveLoss(error: unknown): boolean {
-  return error instanceof NativeError && (error.errno === ENOBUFS || error.errno === EMSGSIZE);
+/** Waiting datagrams, all in `buffer`; undefined for lost ones: the caller must read the state that they announced. */
+export function* receiveNotices(socket: NetlinkSocket, buffer: Uint8Array): Generator<Uint8Array | undefined, void> {
+  for (;;) {
+    let length: number | undefined;
+    try {
+      length = socket.receive(buffer);
+      if (length === undefined) return;
+    } catch (error) {
+      if (!(error instanceof NativeError) || ![ENOBUFS, EMSGSIZE].includes(error.errno)) throw error;
+    }
+    yield length === undefined ? undefined : buffer.subarray(0, length);
+  }
 }
 
 class OpenSocket implements NetlinkSocket {

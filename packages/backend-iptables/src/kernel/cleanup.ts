@@ -22,15 +22,10 @@ export async function removeRules(
     if (removal.status === 'failed') faults.push(removal.error);
   }
   if (faults.length === 0) return removed;
-  const [first] = faults;
-  const cause = faults.length === 1 ? first : new AggregateError(faults);
-  throw new HostError(
-    'iptables.cleanup',
-    `cannot remove all chains: ${faults.map(({ message }) => message).join('; ')}`,
-    {
-      cause,
-    },
-  );
+  const message = `cannot remove all chains: ${faults.map((fault) => fault.message).join('; ')}`;
+  throw new HostError('iptables.cleanup', message, {
+    cause: faults.length === 1 ? faults[0] : new AggregateError(faults),
+  });
 }
 
 function wordsOf(removal: PlaceRemoval): readonly string[] {

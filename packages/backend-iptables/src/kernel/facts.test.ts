@@ -30,7 +30,6 @@ async function opened(commands: readonly ScriptedCommand[], refusal?: Error) {
       if (refusal !== undefined) throw refusal;
       return new Map();
     },
-    remove: () => false,
   };
   const logger: Logger = { ...noopLogger, info: (message, fields) => told.push(message, fields) };
   const runner = new ScriptedRunner([version('iptables-nft', 'nf_tables'), ...commands]);
@@ -72,7 +71,7 @@ test('an unexpected error is not taken for a kernel without them', async () => {
 test('the variant is looked for in both families, and the reason is logged', async () => {
   const told: unknown[] = [];
   const logger: Logger = { ...noopLogger, info: (_, fields) => told.push(fields) };
-  const packetCounters: PacketCounters = { ensure: () => undefined, read: () => new Map(), remove: () => false };
+  const packetCounters: PacketCounters = { ensure: () => undefined, read: () => new Map() };
   const mangle = '*mangle\n:KUBE-IPTABLES-HINT - [0:0]\nCOMMIT\n';
   const runner = new ScriptedRunner([
     version('iptables-nft', 'nf_tables'),

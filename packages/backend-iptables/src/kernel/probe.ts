@@ -21,6 +21,7 @@ import {
 import { detectVariant } from './client/detect-variant.ts';
 import { parseRefusal } from './client/refusal.ts';
 import { trialTimeout as timeout, tryRules } from './client/create-client.ts';
+import type { IptablesHost } from './facts.ts';
 import type { RuleText, TableName } from '../render/chains.ts';
 import { hostMask, rejectTarget } from '../render/rule-text.ts';
 
@@ -35,9 +36,7 @@ export const capabilities: BackendCapabilities = {
   minSyncPeriod: seconds(1),
 };
 
-export interface ProbedHost {
-  readonly runner: CommandRunner;
-  readonly variant: IptablesVariant | 'auto';
+export interface ProbedHost extends Pick<IptablesHost, 'runner' | 'variant'> {
   /** Default: the families that this machine has. */
   readonly ipFamilies?: readonly IpFamily[];
   /** Receives a warning when only one family is usable. */

@@ -44,7 +44,6 @@ export class FakeIptables implements CommandRunner {
   readonly packetCounters: PacketCounters = {
     ensure: (name) => void this.nfacct.add(name),
     read: () => new Map([...this.nfacct].map((name) => [name, { packets: 0, bytes: 0 }])),
-    remove: (name) => this.nfacct.delete(name),
   };
   /** Clients that `-m recent` remembers, by list. */
   readonly recent: Map<string, Set<string>> = new Map();

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { TableName } from '../../src/render/chains.ts';
-import { openIptablesClient } from '../../src/kernel/client/create-client.ts';
+import { openIptablesClient } from '../../src/testing/open-client.ts';
 import type { IptablesClient, RestoreResult } from '../../src/kernel/client/iptables-client.ts';
 import { createNamespace, signal, type TestNamespace, variant } from './support.ts';
 

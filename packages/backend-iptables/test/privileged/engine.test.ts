@@ -4,7 +4,7 @@ import { here, situation, there } from '@switchyard/core/testing';
 import type { CommandRunner } from '@switchyard/host';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { IptablesBackend } from '../../src/backend.ts';
-import { openIptablesClient } from '../../src/kernel/client/create-client.ts';
+import { openIptablesClient } from '../../src/testing/open-client.ts';
 import { kubeProxyCluster, kubeProxyRules } from '../kube-proxy-rules.ts';
 import { richTable } from '../rich-table.ts';
 import { createNamespace, signal, type TestNamespace, variant } from './support.ts';

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { openIptablesClient } from '../../src/kernel/client/create-client.ts';
+import { openIptablesClient } from '../../src/testing/open-client.ts';
 import type { IptablesClient } from '../../src/kernel/client/iptables-client.ts';
 import { createNamespace, signal, type TestNamespace, variant } from './support.ts';
 

@@ -3,7 +3,8 @@ import { noopLogger, seconds } from '@switchyard/core';
 import { situation, there } from '@switchyard/core/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { IptablesBackend } from '../../src/backend.ts';
-import { openIptablesClient, UnreadableTableError } from '../../src/kernel/client/create-client.ts';
+import { UnreadableTableError } from '../../src/kernel/client/create-client.ts';
+import { openIptablesClient } from '../../src/testing/open-client.ts';
 import { createNamespace, signal, type TestNamespace } from './support.ts';
 
 let namespace: TestNamespace;

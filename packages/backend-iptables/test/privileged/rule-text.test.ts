@@ -2,7 +2,7 @@ import { type ForwardingTable, type IpFamily, ipFamilies } from '@switchyard/cor
 import { createPacketCounters } from '@switchyard/netfilter';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Chain, ChainRule, RenderedSettings } from '../../src/render/chains.ts';
-import { openIptablesClient } from '../../src/kernel/client/create-client.ts';
+import { openIptablesClient } from '../../src/testing/open-client.ts';
 import type { IptablesClient } from '../../src/kernel/client/iptables-client.ts';
 import { chainNames, nfacctNames } from '../../src/render/names.ts';
 import { type RenderChoices, type RenderOptions, renderOptions } from '../../src/render/options.ts';

@@ -11,7 +11,7 @@ import {
 } from '@switchyard/core';
 import type { IptablesVariant } from '@switchyard/netfilter/iptables';
 import { IptablesBackend } from '../../src/backend.ts';
-import { openIptablesClient } from '../../src/kernel/client/create-client.ts';
+import { openIptablesClient } from '../../src/testing/open-client.ts';
 import { FakeIptables } from '../../src/testing/index.ts';
 
 export const { signal } = new AbortController();

@@ -3,7 +3,7 @@ import { OwnChanges } from '@switchyard/netfilter';
 import { elementId, handleClass } from '../render/elements.ts';
 import { birthmarkSet, heartbeatSet, heartbeatTimeout } from '../render/names.ts';
 import { NftError } from '../kernel/nft-error.ts';
-import { printTable } from '../render/rules/print.ts';
+import { printTable } from './print-table.ts';
 import type { NftTransport } from '../kernel/transport.ts';
 import { type FakeObject, FakeRuleset, Refused } from './nft-ruleset.ts';
 import { printChanges } from './print-changes.ts';

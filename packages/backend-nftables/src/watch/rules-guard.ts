@@ -1,6 +1,6 @@
 import type { Drift } from '@switchyard/core/engine';
 import { HostError, type Logger } from '@switchyard/core';
-import { NativeError, type NetlinkOptions, type NetlinkSocket, readAttributes, readText } from '@switchyard/native';
+import { NativeError, type NetlinkSocket, readAttributes, readText } from '@switchyard/native';
 import {
   firstErrno,
   NFT_MSG,
@@ -23,13 +23,12 @@ import {
   type RuleMark,
 } from '../kernel/rule-marks.ts';
 import type { RulesKeeper, WatchedFamily } from '../kernel/transport.ts';
+import type { TableWriterOptions } from '../kernel/netlink/table-writer.ts';
 import { BatchEncoder, type BatchTarget } from '../kernel/netlink/encode-batch.ts';
 import { addElements, deleteChain, deleteRules, writeElement, writeKey } from '../kernel/netlink/write-objects.ts';
 
-export interface RulesGuardOptions {
-  readonly netns?: string | undefined;
+export interface RulesGuardOptions extends TableWriterOptions {
   readonly logger: Logger;
-  readonly open?: (options: NetlinkOptions) => NetlinkSocket;
 }
 
 const receiveBuffer = 1 << 20;

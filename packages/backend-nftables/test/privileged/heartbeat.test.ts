@@ -3,7 +3,7 @@ import { situation } from '@switchyard/core/testing';
 import { createLab, type Lab, type LabNode } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type NftablesHost, nftablesBackend } from '../../src/index.ts';
-import { printTable } from '../../src/render/rules/print.ts';
+import { printTable } from '../../src/testing/print-table.ts';
 import { skeleton } from '../../src/render/skeleton.ts';
 import { hostIn, signal } from './support.ts';
 

@@ -5,7 +5,7 @@ import { openNetlinkSocket } from '@switchyard/native';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { RulesReader } from '@switchyard/netfilter';
 import { createNetlinkTransport } from '../../src/kernel/netlink/netlink-transport.ts';
-import { printTable } from '../../src/render/rules/print.ts';
+import { printTable } from '../../src/testing/print-table.ts';
 import { marksOf } from '../../src/kernel/rule-marks.ts';
 import { RulesGuard } from '../../src/watch/rules-guard.ts';
 import { skeleton } from '../../src/render/skeleton.ts';

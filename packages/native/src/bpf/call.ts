@@ -10,7 +10,6 @@ export const commands = {
   MAP_LOOKUP_ELEM: 1,
   MAP_UPDATE_ELEM: 2,
   MAP_DELETE_ELEM: 3,
-  MAP_GET_NEXT_KEY: 4,
   OBJ_PIN: 6,
   OBJ_GET: 7,
   PROG_TEST_RUN: 10,

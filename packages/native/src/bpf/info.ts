@@ -70,8 +70,6 @@ export interface BpfLinkInfo {
   readonly programId: number;
   /** False when it was detached, or when its cgroup or interface was deleted. */
   readonly isAttached: boolean;
-  /** Number in `enum bpf_attach_type`; 0 where the link is of a kind not used here. */
-  readonly attachType: number;
   /** Of a cgroup link: the cgroup's number (inode of its folder); else 0. */
   readonly cgroupId: bigint;
   /** Of a tcx link: the interface's number in its namespace; else 0. */
@@ -86,9 +84,8 @@ export function readLinkInfo(fd: number, what: string): BpfLinkInfo {
   const type = info.getU32(0);
   const cgroupId = type === linkTypes.cgroup ? info.getU64(16) : 0n;
   const ifindex = type === linkTypes.tcx ? info.getU32(16) : 0;
-  const attachType = type === linkTypes.cgroup ? info.getU32(24) : type === linkTypes.tcx ? info.getU32(20) : 0;
   const isAttached = (type !== linkTypes.cgroup && type !== linkTypes.tcx) || cgroupId !== 0n || ifindex !== 0;
-  return { id: info.getU32(4), programId: info.getU32(8), isAttached, attachType, cgroupId, ifindex };
+  return { id: info.getU32(4), programId: info.getU32(8), isAttached, cgroupId, ifindex };
 }
 
 function readInfo(fd: number, length: number, what: string): Attribute {

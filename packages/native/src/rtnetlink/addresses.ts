@@ -1,5 +1,5 @@
 import { type Clock, type Millis, millis, untilBeat } from '@switchyard/core';
-import { isReceiveLoss, type NetlinkOptions, type NetlinkSocket, openNetlinkSocket } from '../netlink-socket.ts';
+import { type NetlinkOptions, type NetlinkSocket, openNetlinkSocket, receiveNotices } from '../netlink-socket.ts';
 
 /** Options of an address watch. */
 export interface AddressWatchOptions {
@@ -34,25 +34,12 @@ export async function* addressChanges(
   using socket = open({ protocol: 'route', groups, netns });
   const buffer = new Uint8Array(bufferLength);
   while (!signal.aborted) {
-    if (drain(socket, buffer)) yield;
+    if ([...receiveNotices(socket, buffer)].length > 0) yield;
     try {
       await socket.readable(signal);
       await clock.sleep(untilBeat(clock, interval), signal); // events of one change come together
     } catch (error) {
       if (!signal.aborted) throw error;
     }
-  }
-}
-
-/** Receives all waiting datagrams. Returns whether there was one, or one was lost. */
-function drain(socket: NetlinkSocket, buffer: Uint8Array): boolean {
-  let hasChanged = false;
-  for (;;) {
-    try {
-      if (socket.receive(buffer) === undefined) return hasChanged;
-    } catch (error) {
-      if (!isReceiveLoss(error)) throw error;
-    }
-    hasChanged = true;
   }
 }

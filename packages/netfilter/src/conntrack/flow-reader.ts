@@ -80,13 +80,7 @@ export class FlowReader {
       if (type !== conntrack.tupleReply && type !== conntrack.zone && type !== conntrack.id) continue;
       spans.push(this.#bytes.subarray(start - 4, (end + 3) & ~3));
     }
-    const handle = new Uint8Array(spans.reduce((length, span) => length + span.length, 0));
-    let at = 0;
-    for (const span of spans) {
-      handle.set(span, at);
-      at += span.length;
-    }
-    return handle;
+    return new Uint8Array(Buffer.concat(spans));
   }
 
   #find(type: number): boolean {

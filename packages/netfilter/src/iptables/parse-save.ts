@@ -108,13 +108,6 @@ function parseRule(line: string): SavedRule | undefined {
   };
 }
 
-/** Reads the text of `iptables-save` or `ip6tables-save` as a whole. */
-export function parseIptablesSave(text: string): IptablesSave {
-  const { take, save } = saveCollector();
-  for (const line of text.split('\n')) take(line);
-  return save;
-}
-
 /** Collects the tables from lines; the text itself need not stand in memory. `save` grows with each table that ends. */
 export function saveCollector(): { take(line: string): void; readonly save: IptablesSave } {
   const tables: IptablesTable[] = [];

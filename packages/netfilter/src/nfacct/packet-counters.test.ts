@@ -52,16 +52,6 @@ test('counters are read with their counts', () => {
   expect(sent()).toEqual(['1400000001070103010000000000000000000000']);
 });
 
-test.each([
-  ['is removed', 0, true],
-  ['is not there', 2, false],
-  ['is used by a rule', 16, false],
-])('remove reports whether a counter %s', (_, errno, expected) => {
-  const { counters, sent } = bench(answer(errno));
-  expect(counters.remove('one')).toBe(expected);
-  expect(sent()).toEqual(['1c00000003070500010000000000000000000000080001006f6e6500']);
-});
-
 test.each<[string, number, RegExp]>([
   [
     'without the right',
@@ -75,7 +65,6 @@ test.each<[string, number, RegExp]>([
   ],
 ])('%s it says what to do', (_, errno, message) => {
   expect(() => bench(answer(errno)).counters.ensure('one')).toThrow(message);
-  expect(() => bench(answer(errno)).counters.remove('one')).toThrow(/^cannot remove the packet counter one: /);
   expect(() => bench(answer(errno)).counters.read()).toThrow(/^cannot read the packet counters: /);
 });
 

@@ -26,8 +26,6 @@ export interface PacketCounters {
   ensure(name: string): void;
   /** All counters. Throws `NativeError`. */
   read(): ReadonlyMap<string, PacketCount>;
-  /** Removes a counter; false when there was none, or a rule uses it. Throws `NativeError`. */
-  remove(name: string): boolean;
 }
 
 /** Network namespace of the counters. */
@@ -43,7 +41,6 @@ const accounting = {
   subsystem: 7, // NFNL_SUBSYS_ACCT
   new: 0, // NFNL_MSG_ACCT_NEW, and so on
   get: 1,
-  delete: 3,
   name: 1, // NFACCT_NAME
   packets: 2,
   bytes: 3,
@@ -51,7 +48,7 @@ const accounting = {
 
 /** The kernel keeps 32 bytes for a name, a NUL among them. */
 const maxNameLength = 31;
-const { EBUSY, EEXIST, EINVAL, ENOENT, EPERM } = constants.errno;
+const { EEXIST, EINVAL, EPERM } = constants.errno;
 
 /** Opens nothing yet: each call has a socket of its own. */
 export function createPacketCounters({ netns, open = openNetlinkSocket }: PacketCounterOptions = {}): PacketCounters {
@@ -59,28 +56,19 @@ export function createPacketCounters({ netns, open = openNetlinkSocket }: Packet
     using socket = open({ protocol: 'netfilter', netns });
     return work(new NetlinkAsker(socket, { attempt, code: 'nfacct' }));
   };
-  const request = (attempt: string, type: number, flags: number, name: string): number =>
-    ask(attempt, (asker) =>
-      asker.acknowledge(messageType(type), flags, (writer) => {
-        writer.netfilterHeader(0, 0);
-        writer.attributeText(accounting.name, name);
-      }),
-    );
   return {
     ensure: (name) => {
       if (name === '' || name.length > maxNameLength) {
         throw new UsageError('nfacct.name', `'${name}' cannot name a counter: 1 to ${maxNameLength} characters can`);
       }
       const attempt = `cannot make the packet counter ${name}`;
-      const errno = request(attempt, accounting.new, NLM_F.CREATE | NLM_F.EXCL, name);
+      const errno = ask(attempt, (asker) =>
+        asker.acknowledge(messageType(accounting.new), NLM_F.CREATE | NLM_F.EXCL, (writer) => {
+          writer.netfilterHeader(0, 0);
+          writer.attributeText(accounting.name, name);
+        }),
+      );
       if (errno !== 0 && errno !== EEXIST) throw refusal(attempt, errno);
-    },
-    remove: (name) => {
-      const attempt = `cannot remove the packet counter ${name}`;
-      const errno = request(attempt, accounting.delete, 0, name);
-      if (errno === 0) return true;
-      if (errno === ENOENT || errno === EBUSY) return false; // none, or a rule uses it
-      throw refusal(attempt, errno);
     },
     read: () => {
       const attempt = 'cannot read the packet counters';

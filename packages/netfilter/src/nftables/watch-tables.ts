@@ -1,11 +1,11 @@
 import { type Clock, millis, untilBeat } from '@switchyard/core';
 import { type Drift } from '@switchyard/core/engine';
 import {
-  isReceiveLoss,
   type NetlinkOptions,
   type NetlinkSocket,
   openNetlinkSocket,
   readMessages,
+  receiveNotices,
 } from '@switchyard/native';
 import type { NoticeReader } from './notices.ts';
 import { OwnChanges } from './own-changes.ts';
@@ -112,22 +112,12 @@ class TableWatch implements Disposable {
   }
 
   #drain(socket: NetlinkSocket): void {
-    for (let count = 0; count < datagramsPerPoll; count++) {
-      const length = this.#receive(socket);
-      if (length === undefined) return;
-      const bytes = this.#buffer.subarray(0, length);
-      for (const message of readMessages(bytes)) this.#options.notes.note(bytes, message);
-    }
-  }
-
-  #receive(socket: NetlinkSocket): number | undefined {
-    for (;;) {
-      try {
-        return socket.receive(this.#buffer);
-      } catch (error) {
-        if (!isReceiveLoss(error)) throw error;
-        this.#options.notes.noteLoss();
-      }
+    const { notes } = this.#options;
+    let count = 0;
+    for (const bytes of receiveNotices(socket, this.#buffer)) {
+      if (bytes === undefined) notes.noteLoss();
+      else for (const message of readMessages(bytes)) notes.note(bytes, message);
+      if (++count >= datagramsPerPoll) return;
     }
   }
 }

@@ -41,10 +41,7 @@ test('a rule of either variant of iptables counts in a counter that we made', as
   }
   counters.ensure('counted');
   expect(counters.read().get('counted')?.packets).toBe(3);
-  expect(counters.remove('counted')).toBe(false);
-  expect(counters.remove('another')).toBe(true);
-  expect(counters.remove('another')).toBe(false);
-  expect([...counters.read().keys()]).toEqual(['counted']);
+  expect([...counters.read().keys()].sort()).toEqual(['another', 'counted']);
 });
 
 test('the counters of one namespace are not those of another', () => {

@@ -9,7 +9,7 @@ import { createPacketCounters } from '../../src/index.ts';
 test.each<[string, () => unknown, RegExp]>([
   [
     'reach netfilter by a default that is the machine',
-    () => createPacketCounters().remove('nobodys'),
+    () => createPacketCounters().ensure('nobodys'),
     /talk to this machine's netfilter/,
   ],
   ['run iptables', () => spawnSync('iptables-nft-restore', ['--version']), /run iptables-nft-restore on this machine/],

@@ -13,11 +13,11 @@ import {
   type BpfObject,
   type BpfProgram,
   type Device,
-  isReceiveLoss,
   loadBpfObject,
   type NetlinkSocket,
   openNetlinkSocket,
   readMessages,
+  receiveNotices,
 } from '@switchyard/native';
 import type { MapSet, Wire } from '../kernel.ts';
 import type { OpenMapSet } from '../open-map-set.ts';
@@ -311,7 +311,8 @@ class DeviceEvents implements Disposable {
 
   /** Whether something may have changed since the last call. Never waits. */
   hasChanged(): boolean {
-    const hasChanged = this.#drain();
+    const notices = receiveNotices(this.#socket, this.#buffer);
+    const hasChanged = Array.from(notices, matters).includes(true);
     if (hasChanged) this.#wake.abort();
     return hasChanged;
   }
@@ -327,20 +328,6 @@ class DeviceEvents implements Disposable {
     }
   }
 
-  #drain(): boolean {
-    let hasChanged = false;
-    for (;;) {
-      try {
-        const length = this.#socket.receive(this.#buffer);
-        if (length === undefined) return hasChanged;
-        hasChanged ||= matters(this.#buffer.subarray(0, length));
-      } catch (error) {
-        if (!isReceiveLoss(error)) throw error;
-        hasChanged = true; // the lost event may be a change
-      }
-    }
-  }
-
   [Symbol.dispose](): void {
     this.#wake.abort();
     this.#socket[Symbol.dispose]();
@@ -348,7 +335,8 @@ class DeviceEvents implements Disposable {
 }
 
 /** Each pod adds and removes routes; only default routes concern uplinks. */
-function matters(datagram: Uint8Array): boolean {
+function matters(datagram: Uint8Array | undefined): boolean {
+  if (datagram === undefined) return true; // the lost event may be a change
   for (const { type, start } of readMessages(datagram)) {
     if (!routeMessages.has(type) || datagram[start + prefixLengthOffset] === 0) return true;
   }

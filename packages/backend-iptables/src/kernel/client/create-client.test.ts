@@ -1,12 +1,8 @@
 import { CommandError, type CommandResult } from '@switchyard/host';
 import { type ScriptedCommand, ScriptedRunner } from '@switchyard/host/testing';
 import { describe, expect, test } from 'vitest';
-import {
-  createIptablesClient,
-  type IptablesClientOptions,
-  openIptablesClient,
-  UnreadableTableError,
-} from './create-client.ts';
+import { createIptablesClient, type IptablesClientOptions, UnreadableTableError } from './create-client.ts';
+import { openIptablesClient } from '../../testing/open-client.ts';
 import type { RestoreResult } from './iptables-client.ts';
 
 const { signal } = new AbortController();

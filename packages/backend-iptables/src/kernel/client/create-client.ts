@@ -38,14 +38,6 @@ export function createIptablesClient(options: IptablesClientOptions): IptablesCl
   };
 }
 
-/** Finds the programs of a place and makes a client of them. Rejects with `HostError` when they are not installed. */
-export async function openIptablesClient(
-  options: IptablesPlace & Pick<IptablesClientOptions, 'runner'>,
-  signal: AbortSignal,
-): Promise<IptablesClient> {
-  return createIptablesClient({ ...options, ...(await findPrograms(options, signal)) });
-}
-
 /** The programs of a place. Rejects with `HostError` when they are not installed. */
 export async function findPrograms(
   { runner, ...place }: IptablesPlace & Pick<IptablesClientOptions, 'runner'>,

@@ -63,7 +63,7 @@ function alone([programs]: readonly IptablesPrograms[]): DetectedVariant {
   return { variant, reason: `only the ${variant} variant is installed` };
 }
 
-interface LookAll {
+interface Look {
   readonly hinted: DetectedVariant | undefined;
   readonly rules: number;
 }
@@ -73,20 +73,12 @@ async function lookAll(
   all: readonly IptablesPrograms[],
   args: readonly string[],
   signal: AbortSignal,
-): Promise<LookAll> {
+): Promise<Look> {
   const found = await Promise.all(all.map((programs) => look(runner, programs, args, signal)));
-  const hints = all.flatMap((programs, index): DetectedVariant[] => {
-    const hint = found[index]?.hint;
-    return hint === undefined
-      ? []
-      : [{ variant: programs.variant, reason: `chain ${hint} is in ${iptablesName(programs)}` }];
-  });
-  return { hinted: hints[0], rules: found.reduce((sum, { rules }) => sum + rules, 0) };
-}
-
-interface Look {
-  readonly hint: string | undefined;
-  readonly rules: number;
+  return {
+    hinted: found.find(({ hinted }) => hinted !== undefined)?.hinted,
+    rules: found.reduce((sum, { rules }) => sum + rules, 0),
+  };
 }
 
 async function look(
@@ -96,18 +88,19 @@ async function look(
   signal: AbortSignal,
 ): Promise<Look> {
   const file = `${programs.command}-save`;
-  let hint: string | undefined;
+  let hinted: DetectedVariant | undefined;
   let rules = 0;
   const lines = new LineSplitter((line) => {
     if (line.startsWith('-A ')) rules += 1;
     const chain = line.startsWith(':') ? line.slice(1, line.indexOf(' ')) : '';
-    if (hints.has(chain)) hint ??= chain;
+    if (!hints.has(chain)) return;
+    hinted ??= { variant: programs.variant, reason: `chain ${chain} is in ${iptablesName(programs)}` };
   });
   const result = await runner.run(file, args, { onStdout: (piece) => lines.push(piece), timeout, signal });
   lines.end();
-  if (result.exitCode === 0) return { hint, rules };
+  if (result.exitCode === 0) return { hinted, rules };
   // A kernel without nf_tables, or without IPv6, has no rules.
-  if (parseRefusal(result.stderr).kind !== 'permission') return { hint: undefined, rules: 0 };
+  if (parseRefusal(result.stderr).kind !== 'permission') return { hinted: undefined, rules: 0 };
   const attempt = `cannot detect which variant of iptables the node uses: reading ${iptablesName(programs)} is not permitted`;
   const advice = 'run with CAP_NET_ADMIN and CAP_NET_RAW, or configure the variant';
   throw commandFailed(attempt, { file, args }, { ...result, stderr: `${result.stderr.trim()}; ${advice}` });

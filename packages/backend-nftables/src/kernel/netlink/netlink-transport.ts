@@ -3,7 +3,6 @@ import {
   type NetlinkDump,
   NetlinkExchange,
   type NetlinkMessage,
-  type NetlinkOptions,
   type NetlinkRequest,
   type NetlinkSocket,
   NLM_F,
@@ -42,6 +41,7 @@ import { elementOf, ElementReader, keyOf, packetsOf, type RawElement } from './d
 import { boundaryOf, intervalTexts } from './decode-intervals.ts';
 import { BatchEncoder, type BatchTarget, type EncodedBatch, objectLayout } from './encode-batch.ts';
 import { writeTable } from './encode-table.ts';
+import type { TableWriterOptions } from './table-writer.ts';
 import { exchangeErrors, explainRefusal, isTooLarge, refusedRead } from './refusals.ts';
 import { encodeHeartbeat, heartbeatAges } from './heartbeat.ts';
 import { clearElements } from './write-objects.ts';
@@ -51,11 +51,9 @@ const sendBuffer = 1 << 25;
 const receiveBuffer = 1 << 20;
 const netfilterHeaderLength = 4;
 
-export interface NetlinkTransportOptions {
-  readonly netns?: string | undefined;
+export interface NetlinkTransportOptions extends TableWriterOptions {
   /** Watches over the rules; disposed with the transport. */
   readonly keeper?: RulesKeeper & Disposable;
-  readonly open?: (options: NetlinkOptions) => NetlinkSocket;
 }
 
 /** Rules and elements over one kept netlink socket. Throws `NativeMissingError` without the addon. */

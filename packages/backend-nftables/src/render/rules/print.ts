@@ -4,36 +4,16 @@ import {
   type ChainDescription,
   type HookDescription,
   type ObjectDescription,
-  objectsOf,
   type PartType,
   type Rule,
   type Statement,
-  type TableDescription,
   type TableItem,
   type VerdictElement,
 } from './model.ts';
 
-/** A table as text that `nft -f` loads. Fails there if the table exists. */
-export function printTable(table: TableDescription): string {
-  const { name, comment } = table;
-  const create = `create table inet ${name} { comment "${comment}"; }`;
-  const body = table.items.flatMap(printItem).map((line) => `  ${line}`);
-  return [create, `table inet ${name} {`, ...body, '}', ...printVerdictElements(table), ''].join('\n');
-}
-
 /** The lines of a map, set or chain. The digest of our rules is made of them: other text is another version. */
 export function printItem(item: TableItem): readonly string[] {
   return item.kind === 'chain' ? printChain(item) : [printObject(item)];
-}
-
-/** Elements that lead to chains come after all chains. */
-function printVerdictElements(table: TableDescription): readonly string[] {
-  return objectsOf(table).flatMap((object) => {
-    const elements = verdictsOf(object);
-    return elements.length === 0
-      ? []
-      : [`add element inet ${table.name} ${object.name} { ${printVerdicts(elements)} }`];
-  });
 }
 
 export function verdictsOf({ elements = [] }: ObjectDescription): readonly VerdictElement[] {
@@ -44,7 +24,7 @@ export function numbersOf({ elements = [] }: ObjectDescription): readonly number
   return elements.filter((element) => typeof element === 'number');
 }
 
-function printVerdicts(elements: readonly VerdictElement[]): string {
+export function printVerdicts(elements: readonly VerdictElement[]): string {
   return elements.map(({ key, chain }) => `${hex(key)} : goto ${chain}`).join(', ');
 }
 
