@@ -30,15 +30,9 @@ export interface NetlinkSocket extends Disposable {
   readonly portId: number;
   /** Sends one datagram; the kernel has processed it when this returns. Throws `NativeError`. */
   send(message: Uint8Array): void;
-  /**
-   * Receives the next datagram into `buffer` and returns its length; undefined when there is none. Throws `NativeError`: ENOBUFS
-   * when the kernel dropped datagrams, EMSGSIZE when this one did not fit and is lost.
-   */
+  /** Receives a datagram; returns its length, or undefined. Throws `NativeError`: ENOBUFS when some were dropped, EMSGSIZE when it did not fit. */
   receive(buffer: Uint8Array): number | undefined;
-  /**
-   * Resolves when a datagram, or the loss of one, can be received; the process sleeps until then. Rejects with `signal.reason`,
-   * and with `UsageError` when the socket is closed meanwhile. Throws `NativeError`. One call at a time.
-   */
+  /** Resolves when something can be received. Rejects with `signal.reason`, or `UsageError` when the socket is closed. One call at a time. */
   readable(signal: AbortSignal): Promise<void>;
 }
 

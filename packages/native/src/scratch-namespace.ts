@@ -8,11 +8,7 @@ export interface ScratchNamespace extends Disposable {
   readonly path: string;
 }
 
-/**
- * Makes a network namespace, which ends when it is disposed and no socket in it is open. Needs CAP_SYS_ADMIN. The kernel may need
- * seconds for it while pods of the node end. Rejects with `NativeError`, with `NativeMissingError` where the addon was not built,
- * and with the signal's reason.
- */
+/** Makes a network namespace, which may take seconds. Rejects with `NativeError`, `NativeMissingError`, and the reason of the signal. */
 export async function openScratchNamespace(
   signal: AbortSignal,
   addon: Pick<Addon, 'makeNamespace' | 'close'> = loadAddon(),

@@ -54,11 +54,7 @@ export type IptablesProbe =
     })
   | Extract<ProbeResult, { status: 'unusable' }>;
 
-/**
- * Whether this machine can hold the rules: the programs are there and new enough, and the kernel takes the rules. They are loaded for
- * real into a network namespace that ends with the command; where none can be made, iptables only reads them. When they
- * are refused, what they need is tried piece by piece. One family is enough: a kernel may lack IPv6.
- */
+/** Whether this machine takes the rules, in a network namespace that ends with the command; where none can be made, they are only parsed. */
 export async function probeHost(host: ProbedHost, signal: AbortSignal): Promise<IptablesProbe> {
   const { runner, ipFamilies = hostIpFamilies() } = host;
   const variant = host.variant === 'auto' ? (await detectVariant(runner, ipFamilies, signal)).variant : host.variant;

@@ -59,12 +59,7 @@ interface Transaction {
   readonly tables: Set<TableName>;
 }
 
-/**
- * Reads the kernel's notices about iptables-nft's tables and reports, per transaction, the changes that other processes made to the
- * agent's chains and to the jumps that lead to them.
- *
- * Ignores new tables, and new or changed kernel chains.
- */
+/** Reports foreign changes of our chains and of the jumps that lead to them. Ignores new tables and chains of the kernel. */
 export class RuleNotes extends ForeignTransactions<Transaction> {
   readonly #options: RuleNotesOptions;
   readonly #family: number;

@@ -138,11 +138,7 @@ interface ObjectToRead extends KernelToRead {
   readonly object: KernelObject<ElementObject>;
 }
 
-/**
- * While a hash table grows, for some milliseconds after many elements were added, its order in the kernel's list
- * changes: some elements occur twice, and as many are missing. The kernel does not report this, but a
- * list without doubles is complete.
- */
+/** While a hash table grows, the kernel lists some elements twice and as many not at all. A list without doubles is complete. */
 async function readObject(
   { transport, clock, object }: ObjectToRead,
   kernel: KernelState,
@@ -173,11 +169,7 @@ export interface Memory {
   readonly suffix: FamilySuffix;
 }
 
-/**
- * Finds each service's id behind its frontends, so that adopting a table changes as little as possible. Where
- * two services lead to one id the first one keeps it. A service whose frontends are missing keeps its recorded id
- * unless another service has it.
- */
+/** Finds each service's id behind its frontends. Of two services with one id the first keeps it; one without frontends has its recorded id. */
 export function recoverIds(
   kernel: KernelState,
   services: ForwardingTable['services'],

@@ -59,11 +59,7 @@ export interface RuleTrial extends Disposable {
 /** Longest wait for a namespace, in milliseconds. */
 const namespaceTimeout = 20_000;
 
-/**
- * Opens a trial in a network namespace of its own, where tables are made for real and end with it. Where no namespace can be had,
- * the kernel checks tables in `netns` (default: the process's own) within transactions that are never committed. Rejects with
- * `HostError`.
- */
+/** Opens a trial in a network namespace of its own; where none can be had, in transactions that are never committed. Rejects with `HostError`. */
 export async function openRuleTrial(netns: string | undefined, signal: AbortSignal): Promise<RuleTrial> {
   try {
     using scratch = await openScratchNamespace(AbortSignal.any([signal, AbortSignal.timeout(namespaceTimeout)]));

@@ -223,11 +223,7 @@ export interface ServiceChange {
   readonly changes: readonly Change[];
 }
 
-/**
- * Joins services of which one deletes an element that another one adds or deletes: a frontend that moves to another service,
- * the last ports with one cluster IP. Written separately, their order would decide which elements remain.
- * Services that only add the same element stay separate.
- */
+/** Joins services of which one deletes an element that another adds or deletes: written apart, their order would decide what remains. */
 export function joinChanges(services: readonly ServiceChange[]): readonly (readonly ServiceChange[])[] {
   if (services.length < 2) return services.length === 0 ? [] : [services];
   const deleters = new Map<ElementId, number>();
@@ -294,11 +290,7 @@ const preloaded: readonly number[] = loadBalancingClasses.map(({ handleClass }) 
 const firstAffinityClass = 0x800;
 const lastAffinityClass = 0xfff;
 
-/**
- * The classes of one family: which number each has, and which of them the kernel knows by now.
- *
- * A number is never given to another chain while the table lives, so what was rendered once stays right.
- */
+/** The classes of one family. A number is never given to another chain while the table lives, so what was rendered once stays right. */
 export class ClassPool {
   readonly #suffix: FamilySuffix;
   /** Classes that have their chain in the kernel. */

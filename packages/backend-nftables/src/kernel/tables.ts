@@ -42,11 +42,7 @@ export interface EnsuredTable {
   readonly isNew: boolean;
 }
 
-/**
- * Makes sure that a table with our rules exists, beside tables of other builds, which still forward: an
- * empty table lets every packet pass. A table with damaged rules counts as one of another build. Both families
- * may call this at the same time; the second one finds the table of the first.
- */
+/** Makes sure that a table with our rules exists, beside others that still forward. Both families may call this at the same time. */
 export function ensureTable(lookup: TableLookup, signal: AbortSignal): Promise<EnsuredTable> {
   return lookup.transport.exclusively(() => ensureAlone(lookup, signal));
 }

@@ -29,11 +29,7 @@ export interface RenderContext {
   readonly classes: ClassNumbers;
 }
 
-/**
- * The elements of one service, as the changes that add them. No two have the same id.
- *
- * Which sets exist and what each frontend does follows from the decisions alone.
- */
+/** The elements of one service, as the changes that add them. No two have the same id. Decisions alone say which sets exist. */
 export function renderService(placed: PlacedService, context: RenderContext): Addition[] {
   return renderFixed(placed, context, renderSlots(placed, context));
 }

@@ -38,12 +38,7 @@ interface Transaction {
   isMoreThanLoad: boolean;
 }
 
-/**
- * Reads notices of nftables and reports foreign changes of our tables, transaction by transaction.
- *
- * Our own writes are known by their sockets. A transaction of another process that makes a table with the birthmark of
- * this very build, deletes nothing and holds no element of a Service loads the same rules: that is no drift.
- */
+/** Foreign changes of our tables. To load the rules of this very build, deleting nothing and without elements of Services, is no drift. */
 export class DriftNotes extends ForeignTransactions<Transaction> {
   readonly #options: DriftNotesOptions;
 

@@ -35,11 +35,7 @@ const receiveBuffer = 1 << 20;
 const texts = { attempt: 'cannot read the rules', code: 'nftables' } as const;
 const suffixes: readonly FamilySuffix[] = ['4', '6'];
 
-/**
- * Compares the rules in our table with the loaded ones. Kernels may list rules in another form than they were sent, so
- * the reference is the listing right after the load: its marks are stored in the table itself, where
- * the next process finds them.
- */
+/** Compares rules with the listing after their load, as kernels may list them in another form. Its marks are stored in the table itself. */
 export class RulesGuard implements RulesKeeper, Disposable {
   readonly #options: RulesGuardOptions;
   readonly #own: OwnChanges;

@@ -184,10 +184,7 @@ export interface TcOptions {
   readonly mechanism?: TcMechanism;
 }
 
-/**
- * A program that is attached to an interface. With `tcx` it is a link like all others. With `clsact` it stays until `detach`, even when
- * this is disposed and the process ends; it cannot be pinned; attaching again replaces it.
- */
+/** A program at an interface. With `clsact` it stays until `detach`, even after disposal, and cannot be pinned; attaching again replaces it. */
 export interface TcLink extends BpfLink {
   readonly mechanism: TcMechanism;
 }

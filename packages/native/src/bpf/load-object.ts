@@ -25,10 +25,7 @@ function lastWords(log: string): string {
   return said.length === 0 ? '' : `it said: ${said.join(' / ')}`;
 }
 
-/**
- * Loads an object file that clang compiled: its maps are made (unless given), its programs verified. Given maps that the object does
- * not name are left alone, so that one set serves several objects. Throws `BpfLoadFailure` with what the verifier said.
- */
+/** Loads an object file: its maps are made (unless given), its programs verified. Throws `BpfLoadFailure` with what the verifier said. */
 export function loadBpfObject(path: string, options: BpfLoadOptions = {}): BpfObject {
   return loadBpfBytes(readFileSync(path), path, options);
 }

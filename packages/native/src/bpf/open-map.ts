@@ -18,10 +18,7 @@ export function createMap(shape: BpfMapShape): BpfMap {
   return asMap(callBpf('MAP_CREATE', { attempt, attribute }), `the BPF map ${name}`);
 }
 
-/**
- * The map that is pinned there; undefined when nothing is. With `shape`: throws `HostError` where it has another type, other sizes of
- * key and value or other flags; name and number of elements may differ. Throws `NativeError`.
- */
+/** The map that is pinned there, or undefined. Throws `HostError` where it differs from `shape` in more than name and size, or `NativeError`. */
 export function openPinnedMap(path: string, shape?: BpfMapShape): BpfMap | undefined {
   const fd = openPin(path);
   if (fd === undefined) return undefined;

@@ -14,10 +14,7 @@ export interface PinOptions {
   readonly replace?: boolean;
 }
 
-/**
- * Gives something a path in a bpffs, so that it lives on without us. Folders are made. File names must not have dots (the kernel's
- * rule). Throws `NativeError`: EEXIST when the path is taken, EPERM or EINVAL where no bpffs is.
- */
+/** Pins something; makes folders. Names have no dots (rule of the kernel). Throws `NativeError`: EEXIST, or EPERM or EINVAL without a bpffs. */
 export function pin(thing: BpfMap | BpfProgram | BpfLink, path: string, options: PinOptions = {}): void {
   const fd = fdOf(thing);
   mkdirSync(dirname(path), { recursive: true });

@@ -35,11 +35,7 @@ export interface BpfEntries {
   readonly values: Uint8Array;
 }
 
-/**
- * A BPF map that is open, in the kernel or (for tests) in memory. All calls are synchronous: they take microseconds. Key and
- * value lengths are checked; a wrong one is a `UsageError`. Refusals of the kernel throw `NativeError`: `E2BIG` or `ENOSPC` when
- * it is full.
- */
+/** An open BPF map. Calls are synchronous. Wrong lengths throw `UsageError`, refusals `NativeError`: `E2BIG` or `ENOSPC` when it is full. */
 export interface BpfMap extends Disposable {
   readonly shape: BpfMapShape;
   /** The kernel's id; unique on this machine until it starts again. */
@@ -53,10 +49,7 @@ export interface BpfMap extends Disposable {
   updateBatch(keys: Uint8Array, values: Uint8Array, count: number): void;
   /** All elements. When another process writes in between, an element may be missed or repeated, never torn below 8 bytes. */
   entries(): BpfEntries;
-  /**
-   * As `entries`, in parts of some thousand elements, in arrays that the next step uses again. What is
-   * written between two steps may be missed or repeated; every other element appears once.
-   */
+  /** As `entries`, in parts, in arrays that the next step uses again. What is written between two steps may be missed or repeated. */
   slices(): Generator<BpfEntries, void, undefined>;
   /**
    * The values of an mmapable array, value `i` at `i * valueSize` rounded up to 8. Written bytes are seen by programs at once;

@@ -23,12 +23,7 @@ export interface MessageHeader {
   readonly sequence: number;
 }
 
-/**
- * Writes netlink messages into one growing buffer that is used again and again. Values go straight into it.
- *
- * Begin and end come in pairs; the end fills in the length and pads to four bytes. Names without `be` write in
- * the machine's byte order, those with `be` big endian (network order).
- */
+/** Writes netlink messages into one growing buffer. Begin and end come in pairs. Names with `be` write network order. */
 export class MessageWriter {
   #bytes: Uint8Array<ArrayBuffer>;
   #view: DataView<ArrayBuffer>;

@@ -12,20 +12,13 @@ export interface AddressWatchOptions {
   readonly open?: (options: NetlinkOptions) => NetlinkSocket;
 }
 
-/**
- * Link events are included: an address of an interface that is down becomes usable when the interface comes up, and the kernel
- * then sends an event of the link only. RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR.
- */
+/** RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR. When an interface comes up, the kernel sends an event of the link only. */
 const groups: readonly number[] = [1, 5, 9];
 const defaultInterval: Millis = millis(250);
 /** A message about a link with many virtual functions is longer. Its loss counts as a change, so its content is not needed. */
 const bufferLength = 1 << 15;
 
-/**
- * Yields when addresses or links of a network namespace may have changed since the first step, at most once in an interval,
- * until aborted. Events can be lost, so the caller must read the addresses. Throws
- * `NativeError`, or `NativeMissingError` where the addon was not built.
- */
+/** Yields when addresses or links may have changed, at most once in an interval, until aborted. Throws `NativeError`, `NativeMissingError`. */
 export async function* addressChanges(
   options: AddressWatchOptions,
   signal: AbortSignal,

@@ -12,11 +12,7 @@ export interface LocalAddressOptions {
 /** Where an address of a family begins in 16 bytes. */
 const firstByte: Readonly<Record<IpFamily, number>> = { IPv4: 12, IPv6: 0 };
 
-/**
- * Addresses of a family at which this node receives packets: those of all interfaces that are up, with or without a carrier,
- * loopback included, each once, in the kernel's order. The kernel sends another event once a tentative address becomes usable.
- * Throws `HostError`, or `NativeMissingError` where the addon was not built.
- */
+/** Addresses of all interfaces that are up, loopback included, each once, in order. Throws `HostError`, or `NativeMissingError`. */
 export function localAddresses({ ipFamily, netns }: LocalAddressOptions): readonly IpAddress[] {
   using socket = openNetlinkSocket({ protocol: 'route', netns });
   const reader = new DeviceReader(socket);

@@ -11,10 +11,7 @@ export interface TrackedFlow extends UdpFlow {
   readonly id: number;
   /** Conntrack zone (`ct zone`) of both directions; 0 unless a rule sets one. */
   readonly zone: number;
-  /**
-   * Names this entry to the kernel: the attributes for its reply tuple, zone and id. By the reply tuple, because the
-   * next flow of the same client to the same Service has another one as soon as another endpoint answers.
-   */
+  /** Attributes for reply tuple, zone and id. The next flow of this client has another reply tuple once another endpoint answers. */
   readonly handle: Uint8Array;
 }
 

@@ -29,10 +29,7 @@ export interface FlowQuery {
 
 /** The UDP flows in the connection tracking of one network namespace. */
 export interface FlowTable {
-  /**
-   * The flows that are there now, a part at a time: the event loop runs between two parts. A flow may be listed twice
-   * when the kernel interrupts the listing. Rejects with `NativeError` or `HostError`.
-   */
+  /** The flows that are there now, a part at a time; some may come twice. Rejects with `NativeError` or `HostError`. */
   list(query: FlowQuery, signal: AbortSignal): AsyncGenerator<readonly TrackedFlow[], void, undefined>;
   /** Deletes flows that were listed; returns how many were still there. Throws `NativeError`. */
   delete(flows: readonly TrackedFlow[]): number;

@@ -34,10 +34,7 @@ export function isKubeProxyChain(chain: string): boolean {
 /** Removes everything of kube-proxy. */
 export const allOfKubeProxy: RemovalWish = { isUnwanted: isKubeProxyChain };
 
-/**
- * Removes everything of kube-proxy, except KUBE-FORWARD where the policy of FORWARD is DROP. KUBE-FORWARD accepts packets marked for
- * masquerading and their replies, perhaps as the only rule. It does not need kube-proxy, and this agent uses the same mark.
- */
+/** The same, except KUBE-FORWARD where the policy of FORWARD is DROP: it may be the only rule that lets masqueraded packets pass. */
 export const allButForward: RemovalWish = {
   isUnwanted: isKubeProxyChain,
   keep: (chain: string, table: IptablesTable) =>

@@ -4,10 +4,7 @@ import { detached } from './line-splitter.ts';
 export interface IptablesRule {
   /** The chain it stands in. */
   readonly chain: string;
-  /**
-   * Text behind `-A CHAIN `, exactly as printed; behind `-D CHAIN ` it deletes the rule. Empty in chains that are not built
-   * in: there may be a hundred thousand such rules, and they are deleted with their chains.
-   */
+  /** Text behind `-A CHAIN `, as printed. Empty in chains that are not built in: there may be 100,000, deleted with their chains. */
   readonly spec: string;
   /** The chain or target behind `-j` or `-g`; empty for a rule that only counts. */
   readonly target: string;

@@ -18,18 +18,11 @@ export interface TableRemoval {
   readonly rules: number;
   /** Unwanted chains that stay, and why. */
   readonly kept: ReadonlyMap<string, string>;
-  /**
-   * For `iptables-restore --noflush`, each one transaction. The first takes away what leads to the chains, so packets meet all of
-   * them or none. Empty when there is nothing to remove.
-   */
+  /** For `iptables-restore --noflush`. The first takes away what leads to the chains, so packets meet all of them or none. */
   readonly scripts: readonly string[];
 }
 
-/**
- * Plans the removal of chains from one table. All other chains stay unchanged. An unwanted chain that a rule of a foreign chain
- * leads to is kept, with all chains that it leads to: the kernel refuses to delete it, and the foreign chain would break.
- * A script has `chainsPerScript` chains at most.
- */
+/** Plans the removal of chains from one table. The kernel refuses to delete those that a foreign chain leads to: they stay. */
 export function planRemoval(
   table: IptablesTable,
   wish: RemovalWish,
@@ -83,11 +76,7 @@ function scriptOf(table: string, chains: readonly string[], jumps: readonly Ipta
   return `${lines.join('\n')}\n`;
 }
 
-/**
- * Divides chains to delete into parts that can be emptied and deleted one after another: no rule of a later part
- * leads to a chain of an earlier one. `rules` may hold those of other chains too. Parts have `size` chains at most, but for
- * chains that lead to one another in a circle, which all stand in the last.
- */
+/** Divides chains to delete into parts: no rule of a later part leads to an earlier one. Chains in a circle stand in the last. */
 export function removalParts(
   chains: readonly string[],
   rules: readonly IptablesRule[],

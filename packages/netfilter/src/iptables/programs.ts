@@ -15,11 +15,7 @@ const timeout = seconds(20);
 /** Programs by runner and name of the place. A start needs each four times, and to ask costs a process. */
 const known = new WeakMap<CommandRunner, Map<string, IptablesPrograms>>();
 
-/**
- * Finds the programs of a place: those with the variant in their name, or the plain ones where they turn out to be of this
- * variant. Undefined when there are none. Asks no more once a runner has found them. Rejects with `CommandError` when one is there and
- * does not work.
- */
+/** Finds the programs of a place, or plain ones of its variant, and remembers them. Rejects with `CommandError` when one does not work. */
 export async function findIptables(
   runner: CommandRunner,
   place: IptablesPlace,

@@ -29,10 +29,7 @@ const attempts = 3;
 /** The nft variant takes time with the square of the chains in a script; legacy copies the whole table for each. */
 const chainsPerScript: Readonly<Record<IptablesVariant, number>> = { nft: 1000, legacy: Number.POSITIVE_INFINITY };
 
-/**
- * Removes unwanted chains of one place, in one transaction per table, or several where they are many. `wish` may depend on the rules
- * found. Returns refusals of the machine as an outcome. Reads again when the rules change between reading and writing.
- */
+/** Removes unwanted chains of one place. Returns refusals of the machine as an outcome. Reads again when rules change meanwhile. */
 export async function removeChains(
   runner: CommandRunner,
   place: IptablesPlace,

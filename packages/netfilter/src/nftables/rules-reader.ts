@@ -60,10 +60,7 @@ const setSettings: ReadonlySet<number> = new Set([3, 4, 5, 6, 7, 8, 9, 11, 12, 1
 const headerLength = 4;
 const { ENOENT } = constants.errno;
 
-/**
- * While a hash table grows, for milliseconds after many elements were added, the kernel lists some of its elements twice
- * and as many not at all. A list without doubles is complete.
- */
+/** While a hash table grows, the kernel lists some elements twice and as many not at all. A list without doubles is complete. */
 const maxReads = 100;
 
 /** Reads rules over a socket of its own. Throws `HostError`; the caller must close the socket then. */

@@ -22,10 +22,7 @@ export interface TablePlace {
   readonly netns?: string | undefined;
 }
 
-/**
- * Names of the tables of one family. Reads no set and no rule, so what others keep in their tables does not matter. None where the
- * kernel has no nftables. Throws `HostError`.
- */
+/** Names of the tables of one family; none where the kernel has no nftables. Reads no set and no rule. Throws `HostError`. */
 export function listTables(family: TableFamily, netns?: string): readonly string[] {
   return withSocket(netns, [], (socket) => {
     const attempt = `cannot list the nftables tables of family ${family}`;

@@ -35,11 +35,7 @@ const maxSlice: Millis = millis(4);
 /** A socket whose connect() ran during the deletion may have been listed before it was connected. */
 const secondLook: Millis = seconds(1);
 
-/**
- * Destroys connected UDP sockets of deleted endpoints, so that their processes connect again, as kube-proxy's conntrack clean-up makes
- * them. Only sockets that programs connected there, not those connected to a pod's own address. TCP sockets fail without
- * help.
- */
+/** Destroys connected UDP sockets of deleted endpoints, as kube-proxy's conntrack clean-up does. Only those that programs connected there. */
 export class StaleSockets {
   readonly #options: StaleSocketsOptions;
   #noted: GoneEndpoint[] = [];

@@ -10,11 +10,7 @@ import { filterPriorities, pinPrefix, type UplinkOptions } from './uplink-progra
 
 type RemovalPlace = Omit<UplinkOptions, 'mechanism'>;
 
-/**
- * Removes one family's programs and then its chains, of any process or build. Needs neither maps nor libbpf: removing the pin of a link
- * detaches it a moment later, unless another process holds it. Returns descriptions of what it removed. Rejects with
- * `HostError`.
- */
+/** Removes one family's programs, then its chains, of any process or build, without maps and libbpf. Rejects with `HostError`. */
 export async function removeWire(place: RemovalPlace, signal: AbortSignal): Promise<readonly string[]> {
   signal.throwIfAborted();
   const removed = [...removePins(place), ...removeFilters(place)];

@@ -62,11 +62,7 @@ const maxRest = millis(300);
 const retryInterval = seconds(1);
 const noNetwork: Network = { devices: [], addresses: [], defaultDevice: undefined };
 
-/**
- * One family's path for traffic from the network: the guard table, the program on every uplink, and the masquerade addresses. All of it
- * outlives the process; the next one adopts it and writes only differences. Calls may overlap and run one after another. Rejects with
- * `HostError`.
- */
+/** One family's path for traffic from the network. It outlives the process. Calls run one after another and reject with `HostError`. */
 export class WirePath implements Wire {
   readonly ipFamily: IpFamily;
   readonly #options: WirePathOptions;

@@ -198,10 +198,7 @@ interface WriteStep {
   readonly why: string;
 }
 
-/**
- * The order in which the changes of all owners are written. A new connection passes nat before filter. The reject and drop rules of
- * filter match the address before translation, so connections that nat translated do not match them.
- */
+/** The order of all changes. A new connection passes nat first, and rules of filter match the address before translation. */
 export const writeOrder: readonly WriteStep[] = [
   {
     table: 'mangle',
