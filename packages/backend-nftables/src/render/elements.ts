@@ -193,50 +193,33 @@ export function hex(value: number): string {
 
 /** Ids in use. A freed one is reused last: a packet may have read its handle just before a commit. */
 export class IdPool {
-  /** One bit per id. */
-  readonly #used = new Uint32Array((maxServiceId + 1) / 32);
-  #count = 0;
+  readonly #used = new Set<number>();
   #next = 1;
 
   /** A free id, or undefined when all are taken. */
   allocate(): number | undefined {
-    if (this.#count >= maxServiceId) return undefined;
-    while (this.#isUsed(this.#next)) this.#advance();
+    if (this.#used.size >= maxServiceId) return undefined;
+    while (this.#used.has(this.#next)) this.#advance();
     const id = this.#next;
-    this.#take(id);
+    this.#used.add(id);
     this.#advance();
     return id;
   }
 
   /** Replaces the ids in use. The next new id lies above them and above the `retired` ones, which still have counters. */
   reset(ids: Iterable<number>, retired: Iterable<number> = []): void {
-    this.#used.fill(0);
-    this.#count = 0;
-    let highest = 0;
-    for (const id of ids) {
-      this.#take(id);
-      if (id > highest) highest = id;
+    this.#used.clear();
+    for (const id of ids) this.#used.add(id);
+    this.#next = 0;
+    for (const all of [this.#used, retired]) {
+      for (const id of all) if (id > this.#next && id <= maxServiceId) this.#next = id;
     }
-    for (const id of retired) if (id > highest && id <= maxServiceId) highest = id;
-    this.#next = highest;
     this.#advance();
   }
 
   /** Frees `id`, which is reused only after all others. */
   free(id: number): void {
-    if (!this.#isUsed(id)) return;
-    this.#used[id >> 5] = (this.#used[id >> 5] ?? 0) & ~(1 << (id & 31));
-    this.#count--;
-  }
-
-  #isUsed(id: number): boolean {
-    return (((this.#used[id >> 5] ?? 0) >>> (id & 31)) & 1) === 1;
-  }
-
-  #take(id: number): void {
-    if (this.#isUsed(id)) return;
-    this.#used[id >> 5] = (this.#used[id >> 5] ?? 0) | (1 << (id & 31));
-    this.#count++;
+    this.#used.delete(id);
   }
 
   #advance(): void {

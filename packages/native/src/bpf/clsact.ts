@@ -106,11 +106,11 @@ function putFilter(program: BpfProgram, place: TcPlace): void {
   const fd = fdOf(program);
   const errno = ask(place, messages.newFilter, (writer) => {
     writeFilter(writer, place);
-    const options = writer.beginNested(attributes.options);
-    writer.attributeUint32(attributes.fd, fd);
-    writer.attributeText(attributes.name, filter.name);
-    writer.attributeUint32(attributes.flags, directAction);
-    writer.endAttribute(options);
+    writer.nested(attributes.options, () => {
+      writer.attributeUint32(attributes.fd, fd);
+      writer.attributeText(attributes.name, filter.name);
+      writer.attributeUint32(attributes.flags, directAction);
+    });
   });
   if (errno !== 0) throw refusal(`cannot attach the program ${program.name} to ${where(place)}`, errno);
 }

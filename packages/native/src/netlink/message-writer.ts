@@ -101,6 +101,13 @@ export class MessageWriter {
     return this.beginAttribute(type | nestedFlag);
   }
 
+  /** Writes an attribute that holds what `write` writes. */
+  nested(type: number, write: () => void): void {
+    const start = this.beginNested(type);
+    write();
+    this.endAttribute(start);
+  }
+
   /** Ends an attribute. Throws `InvariantError` when it is longer than a length field can say. */
   endAttribute(start: number): void {
     const length = this.#length - start;

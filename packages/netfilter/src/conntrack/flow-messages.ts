@@ -40,15 +40,12 @@ export function writeList(writer: MessageWriter, ipFamily: IpFamily | undefined)
   begin(writer, conntrack.get, NLM_F.REQUEST | NLM_F.DUMP);
   writer.netfilterHeader(ipFamily === undefined ? anyFamily : addressFamilies[ipFamily], 0);
   if (ipFamily !== undefined) {
-    const tuple = writer.beginNested(conntrack.tupleOrig);
-    const proto = writer.beginNested(conntrack.tupleProto);
-    writer.attributeUint8(conntrack.protoNumber, udp);
-    writer.endAttribute(proto);
-    writer.endAttribute(tuple);
-    const filter = writer.beginNested(conntrack.filter);
-    writer.attributeUint32(conntrack.filterOrigFlags, compareProtocol);
-    writer.attributeUint32(conntrack.filterReplyFlags, 0);
-    writer.endAttribute(filter);
+    const protocol = (): void => writer.attributeUint8(conntrack.protoNumber, udp);
+    writer.nested(conntrack.tupleOrig, () => writer.nested(conntrack.tupleProto, protocol));
+    writer.nested(conntrack.filter, () => {
+      writer.attributeUint32(conntrack.filterOrigFlags, compareProtocol);
+      writer.attributeUint32(conntrack.filterReplyFlags, 0);
+    });
   }
   writer.endMessage();
 }

@@ -1,8 +1,9 @@
 import { constants } from 'node:os';
-import { HostError, type IpFamily, mappedBytes } from '@switchyard/core';
+import { type IpFamily, mappedBytes } from '@switchyard/core';
 import {
   MessageWriter,
   NativeError,
+  NetlinkAsker,
   type NetlinkSocket,
   NLM_F,
   NLMSG,
@@ -47,7 +48,9 @@ export function listConnectedUdp(
   const writer = new MessageWriter();
   return families[ipFamily].flatMap((family) => {
     writer.clear();
-    writeRequest(writer, { type: diagByFamily, flags: NLM_F.REQUEST | NLM_F.DUMP, family, id: new Uint8Array(idSize) });
+    writer.beginMessage({ type: diagByFamily, flags: NLM_F.REQUEST | NLM_F.DUMP, sequence: 1 });
+    writeRequest(writer, family, new Uint8Array(idSize));
+    writer.endMessage();
     socket.send(writer.bytes());
     return receiveList(socket, family, isWanted);
   });
@@ -65,36 +68,21 @@ export function destinationOf({ id, family }: ConnectedSocket): {
 
 /** False if it was closed or connected elsewhere. Throws `NativeError`: `EOPNOTSUPP` where the kernel cannot. */
 export function destroySocket(socket: NetlinkSocket, { family, id }: ConnectedSocket): boolean {
-  const writer = new MessageWriter();
-  writeRequest(writer, { type: destroy, flags: NLM_F.REQUEST | NLM_F.ACK, family, id });
-  socket.send(writer.bytes());
-  for (const [{ type, start }, bytes] of receiveAnswers(socket)) {
-    if (type !== NLMSG.ERROR) continue;
-    const errno = readErrno(bytes, start);
-    if (errno === 0) return true;
-    if (errno === ENOENT) return false;
-    throw refusal('cannot destroy a UDP socket of a deleted endpoint', errno);
-  }
-  throw new HostError('sockets.unanswered', 'cannot destroy a UDP socket: the kernel did not answer SOCK_DESTROY');
+  const attempt = 'cannot destroy a UDP socket of a deleted endpoint';
+  const asker = new NetlinkAsker(socket, { attempt, code: 'sockets' });
+  const errno = asker.acknowledge(destroy, 0, (writer) => writeRequest(writer, family, id));
+  if (errno !== 0 && errno !== ENOENT) throw refusal(attempt, errno);
+  return errno === 0;
 }
 
-interface DiagRequest {
-  readonly type: number;
-  readonly flags: number;
-  readonly family: number;
-  readonly id: Uint8Array;
-}
-
-/** A message with `struct inet_diag_req_v2`. */
-function writeRequest(writer: MessageWriter, { type, flags, family, id }: DiagRequest): void {
-  writer.beginMessage({ type, flags, sequence: 1 });
+/** `struct inet_diag_req_v2`. */
+function writeRequest(writer: MessageWriter, family: number, id: Uint8Array): void {
   writer.uint8(family);
   writer.uint8(udp);
   writer.uint8(0); // no attributes
   writer.uint8(0);
   writer.uint32(established);
   writer.raw(id);
-  writer.endMessage();
 }
 
 /** Ends early when the kernel runs out of memory; the next sweep finds the rest. */

@@ -2,7 +2,7 @@ import type { MessageWriter } from '@switchyard/native';
 import { type Change, idMask } from '../../render/elements.ts';
 import { affinityMap, type FamilySuffix } from '../../render/names.ts';
 import {
-  deleteElement,
+  changeElement,
   destinationNat,
   drop,
   goTo,
@@ -13,7 +13,6 @@ import {
   random,
   requireFamily,
   setPriority,
-  updateElement,
 } from './expressions.ts';
 import { chainName } from '../../render/class-chains.ts';
 import type { BatchTarget } from './encode-batch.ts';
@@ -118,12 +117,14 @@ class AffinityRule {
 
   pin(writer: MessageWriter): void {
     const timeout = this.#which.timeoutSeconds * 1000;
-    updateElement(writer, { set: this.#name(affinityMap), key: this.#client, data: this.#found, timeout });
+    const set = this.#name(affinityMap);
+    changeElement(writer, { operation: 'update', set, key: this.#client, data: this.#found, timeout });
   }
 
   /** The kernel wants data with every access to a map; it does not look at it. */
   unpin(writer: MessageWriter): void {
-    deleteElement(writer, { set: this.#name(affinityMap), key: this.#client, data: this.#set });
+    const set = this.#name(affinityMap);
+    changeElement(writer, { operation: 'delete', set, key: this.#client, data: this.#set });
   }
 
   send(writer: MessageWriter): void {

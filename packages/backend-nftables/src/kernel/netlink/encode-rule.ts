@@ -13,6 +13,7 @@ import {
 } from '../../render/rules/model.ts';
 import {
   accept,
+  changeElement,
   compare,
   destinationNat,
   drop,
@@ -35,7 +36,6 @@ import {
   setMeta,
   setPriority,
   toNetworkOrder,
-  updateElement,
 } from './expressions.ts';
 import { familyOf, headerField, metaKey, paddedLength, partLayout } from './part-types.ts';
 
@@ -179,7 +179,7 @@ export class RuleEncoder {
         return this.#dnat(statement);
       case 'count':
         this.#load(statement.fields);
-        return updateElement(writer, { set: statement.set, key: first });
+        return changeElement(writer, { operation: 'update', set: statement.set, key: first });
       case 'goto':
         return goTo(writer, statement.chain);
       case 'reject':

@@ -13,7 +13,7 @@ import {
 import { numbersOf, verdictsOf } from '../../render/rules/print.ts';
 import type { BatchTarget } from './encode-batch.ts';
 import { anonymousSetsOf, type AnonymousSet, RuleEncoder } from './encode-rule.ts';
-import { hostNumber } from './expressions.ts';
+import { expression, hostNumber } from './expressions.ts';
 import { paddedLength, type PartLayout, partLayout } from './part-types.ts';
 import { setNotes, tableNotes } from './set-notes.ts';
 import { addElements, addRule, writeElement, writeKey, writeVerdictElement } from './write-objects.ts';
@@ -54,10 +54,10 @@ const acceptPolicy = 1; // NF_ACCEPT
 function writeHook(writer: MessageWriter, { type, at, priority, policy }: HookDescription): void {
   writer.attributeText(NFTA.CHAIN.TYPE, type);
   if (policy === 'accept') writer.attributeUint32be(NFTA.CHAIN.POLICY, acceptPolicy);
-  const hook = writer.beginNested(NFTA.CHAIN.HOOK);
-  writer.attributeUint32be(NFTA.HOOK.NUMBER, hookNumbers[at]);
-  writer.attributeUint32be(NFTA.HOOK.PRIORITY, priority >>> 0);
-  writer.endAttribute(hook);
+  writer.nested(NFTA.CHAIN.HOOK, () => {
+    writer.attributeUint32be(NFTA.HOOK.NUMBER, hookNumbers[at]);
+    writer.attributeUint32be(NFTA.HOOK.PRIORITY, priority >>> 0);
+  });
 }
 
 interface SetSettings {
@@ -133,12 +133,10 @@ class TableEncoder {
     });
     if (content.kind === 'verdicts') this.#verdicts(name, content.elements, id);
     else {
-      const write = (writer: MessageWriter): void => {
-        for (const protocol of content.elements) {
-          writeElement(writer, () => writeKey(writer, Uint8Array.of(protocol)));
-        }
+      const add = (writer: MessageWriter): void => {
+        for (const one of content.elements) writeElement(writer, () => writeKey(writer, Uint8Array.of(one)));
       };
-      addElements(this.#target, name, write, id);
+      addElements(this.#target, name, add, id);
     }
     return id;
   }
@@ -165,7 +163,7 @@ class TableEncoder {
     }
     const { hasKeyExpression, comment } = set;
     writer.attributeBytes(NFTA.SET.USERDATA, setNotes({ key, data, hasKeyExpression, comment }));
-    if (set.counter === true) writeCounter(writer);
+    if (set.counter === true) expression(writer, 'counter', () => undefined, NFTA.SET.EXPRESSION);
     writer.endMessage();
     return id;
   }
@@ -204,23 +202,13 @@ function lengthOf(parts: readonly PartLayout[]): number {
 function writeDescription(writer: MessageWriter, { size, flags, key }: SetSettings): void {
   const isRanges = (flags & NFT_SET.CONCAT) !== 0;
   if (size === undefined && !isRanges) return;
-  const description = writer.beginNested(NFTA.SET.DESCRIPTION);
-  if (size !== undefined) writer.attributeUint32be(NFTA.SET_DESCRIPTION.SIZE, size);
-  if (isRanges) {
-    const parts = writer.beginNested(NFTA.SET_DESCRIPTION.CONCAT);
-    for (const { length } of key) {
-      const part = writer.beginNested(NFTA.LIST.ELEM);
-      writer.attributeUint32be(NFTA.SET_FIELD.LENGTH, length);
-      writer.endAttribute(part);
-    }
-    writer.endAttribute(parts);
-  }
-  writer.endAttribute(description);
-}
-
-function writeCounter(writer: MessageWriter): void {
-  const counter = writer.beginNested(NFTA.SET.EXPRESSION);
-  writer.attributeText(NFTA.EXPR.NAME, 'counter');
-  writer.endAttribute(writer.beginNested(NFTA.EXPR.DATA));
-  writer.endAttribute(counter);
+  writer.nested(NFTA.SET.DESCRIPTION, () => {
+    if (size !== undefined) writer.attributeUint32be(NFTA.SET_DESCRIPTION.SIZE, size);
+    if (!isRanges) return;
+    writer.nested(NFTA.SET_DESCRIPTION.CONCAT, () => {
+      for (const { length } of key) {
+        writer.nested(NFTA.LIST.ELEM, () => writer.attributeUint32be(NFTA.SET_FIELD.LENGTH, length));
+      }
+    });
+  });
 }

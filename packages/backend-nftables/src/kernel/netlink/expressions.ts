@@ -34,9 +34,7 @@ export function compare(writer: MessageWriter, from: Register, value: Uint8Array
   expression(writer, 'cmp', () => {
     writer.attributeUint32be(1, from);
     writer.attributeUint32be(2, isNegated ? 1 : 0); // NFT_CMP_NEQ, NFT_CMP_EQ
-    const data = writer.beginNested(3);
-    writer.attributeBytes(NFTA.DATA.VALUE, value);
-    writer.endAttribute(data);
+    writer.nested(3, () => writer.attributeBytes(NFTA.DATA.VALUE, value));
   });
 }
 
@@ -122,6 +120,8 @@ function writeSetName(writer: MessageWriter, set: SetName): void {
 }
 
 export interface RuleElement {
+  /** Adds an element, or renews one, whose data stays; or deletes it. The rule ends where the set is full, or there is none. */
+  readonly operation: keyof typeof dynset;
   readonly set: string;
   readonly key: Register;
   /** Undefined for an element of a set. */
@@ -133,20 +133,10 @@ export interface RuleElement {
 /** `NFT_DYNSET_OP_...` */
 const dynset = { update: 1, delete: 2 } as const;
 
-/** Adds an element, or renews an existing one, whose data stays. The rule ends if the map or set is full. */
-export function updateElement(writer: MessageWriter, element: RuleElement): void {
-  writeElement(writer, dynset.update, element);
-}
-
-/** Deletes an element; the rule ends where there is none. */
-export function deleteElement(writer: MessageWriter, element: RuleElement): void {
-  writeElement(writer, dynset.delete, element);
-}
-
-function writeElement(writer: MessageWriter, operation: number, { set, key, data, timeout }: RuleElement): void {
+export function changeElement(writer: MessageWriter, { operation, set, key, data, timeout }: RuleElement): void {
   expression(writer, 'dynset', () => {
     writer.attributeText(1, set);
-    writer.attributeUint32be(3, operation);
+    writer.attributeUint32be(3, dynset[operation]);
     writer.attributeUint32be(4, key);
     if (data !== undefined) writer.attributeUint32be(5, data);
     if (timeout !== undefined) writer.attributeUint64be(6, BigInt(timeout));
@@ -181,9 +171,7 @@ export function accept(writer: MessageWriter): void {
 function verdict(writer: MessageWriter, write: () => void): void {
   expression(writer, 'immediate', () => {
     writer.attributeUint32be(1, 0); // NFT_REG_VERDICT
-    const data = writer.beginNested(2);
-    write();
-    writer.endAttribute(data);
+    writer.nested(2, write);
   });
 }
 
@@ -204,26 +192,27 @@ export function gotoVerdict(writer: MessageWriter, chain: string): void {
 }
 
 function writeVerdict(writer: MessageWriter, code: number, chain?: string): void {
-  const verdict = writer.beginNested(NFTA.DATA.VERDICT);
-  writer.attributeUint32be(NFTA.VERDICT.CODE, code);
-  if (chain !== undefined) writer.attributeText(NFTA.VERDICT.CHAIN, chain);
-  writer.endAttribute(verdict);
+  writer.nested(NFTA.DATA.VERDICT, () => {
+    writer.attributeUint32be(NFTA.VERDICT.CODE, code);
+    if (chain !== undefined) writer.attributeText(NFTA.VERDICT.CHAIN, chain);
+  });
 }
 
 /** A value in the machine's order, as the metadata of packets are. */
 export function hostNumber(writer: MessageWriter, type: number, value: number): void {
-  const nested = writer.beginNested(type);
-  writer.attributeUint32(NFTA.DATA.VALUE, value);
-  writer.endAttribute(nested);
+  writer.nested(type, () => writer.attributeUint32(NFTA.DATA.VALUE, value));
 }
 
-export function expression(writer: MessageWriter, name: string, write: () => void): void {
-  const element = writer.beginNested(NFTA.LIST.ELEM);
-  writer.attributeText(NFTA.EXPR.NAME, name);
-  const data = writer.beginNested(NFTA.EXPR.DATA);
-  write();
-  writer.endAttribute(data);
-  writer.endAttribute(element);
+export function expression(
+  writer: MessageWriter,
+  name: string,
+  write: () => void,
+  type: number = NFTA.LIST.ELEM,
+): void {
+  writer.nested(type, () => {
+    writer.attributeText(NFTA.EXPR.NAME, name);
+    writer.nested(NFTA.EXPR.DATA, write);
+  });
 }
 
 function numbers(writer: MessageWriter, name: string, ...attributes: readonly (readonly [number, number])[]): void {

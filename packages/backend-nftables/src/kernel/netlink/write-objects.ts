@@ -27,30 +27,22 @@ export function addElements(
   const { writer } = target;
   beginElements(target, NFT_MSG.NEWSETELEM, NLM_F.CREATE, set);
   if (id !== undefined) writer.attributeUint32be(NFTA.ELEM_LIST.SET_ID, id);
-  const list = writer.beginNested(NFTA.ELEM_LIST.ELEMENTS);
-  write(writer);
-  writer.endAttribute(list);
+  writer.nested(NFTA.ELEM_LIST.ELEMENTS, () => write(writer));
   writer.endMessage();
 }
 
 export function writeElement(writer: MessageWriter, write: () => void): void {
-  const element = writer.beginNested(NFTA.LIST.ELEM);
-  write();
-  writer.endAttribute(element);
+  writer.nested(NFTA.LIST.ELEM, write);
 }
 
 export function writeKey(writer: MessageWriter, value: Uint8Array): void {
-  const key = writer.beginNested(NFTA.ELEM.KEY);
-  writer.attributeBytes(NFTA.DATA.VALUE, value);
-  writer.endAttribute(key);
+  writer.nested(NFTA.ELEM.KEY, () => writer.attributeBytes(NFTA.DATA.VALUE, value));
 }
 
 export function writeVerdictElement(writer: MessageWriter, key: number, chain: string): void {
   writeElement(writer, () => {
     hostNumber(writer, NFTA.ELEM.KEY, key);
-    const data = writer.beginNested(NFTA.ELEM.DATA);
-    gotoVerdict(writer, chain);
-    writer.endAttribute(data);
+    writer.nested(NFTA.ELEM.DATA, () => gotoVerdict(writer, chain));
   });
 }
 
@@ -63,9 +55,7 @@ export function addRule(
   begin(NFT_MSG.NEWRULE, NLM_F.CREATE | NLM_F.APPEND, chain);
   writer.attributeText(NFTA.RULE.TABLE, table);
   writer.attributeText(NFTA.RULE.CHAIN, chain);
-  const list = writer.beginNested(NFTA.RULE.EXPRESSIONS);
-  write(writer);
-  writer.endAttribute(list);
+  writer.nested(NFTA.RULE.EXPRESSIONS, () => write(writer));
   writer.endMessage();
 }
 
