@@ -47,9 +47,10 @@ interface Transaction<Of> {
 function transactionsOf<Of>(planned: readonly Planned<Of>[]): readonly Transaction<Of>[] {
   const bySteps = sortIntoSteps(planned);
   const transactions: Transaction<Of>[] = [];
-  for (const { table, what } of writeOrder) {
-    const step = bySteps.get(`${table} ${what}`);
+  for (const key of writeOrder) {
+    const step = bySteps.get(key);
     if (step === undefined) continue;
+    const table = key.slice(0, key.indexOf(' ')) as TableName;
     const last = transactions.at(-1);
     if (last?.table !== table) {
       transactions.push({ table, ...step, named: [] });
@@ -191,55 +192,24 @@ function linesOfChange(change: Change): number {
 }
 
 /** One step of a restore. Adjacent steps of one table form one kernel transaction. */
-interface WriteStep {
-  readonly table: TableName;
-  readonly what: 'chains' | 'entries' | 'jumps' | 'unlink' | 'remove';
-  /** Reason for its place in the order. */
-  readonly why: string;
-}
+type StepKey = `${TableName} ${'chains' | 'entries' | 'jumps' | 'unlink' | 'remove'}`;
 
 /** The order of all changes. A new connection passes nat first, and rules of filter match the address before translation. */
-export const writeOrder: readonly WriteStep[] = [
-  {
-    table: 'mangle',
-    what: 'chains',
-    why: 'no packet passes these; the birthmark must exist even if later steps are refused, or a cleanup misses the chains',
-  },
-  { table: 'filter', what: 'chains', why: 'a rule can lead only to an existing chain' },
-  {
-    table: 'filter',
-    what: 'entries',
-    why: 'rejects and drops match only untranslated packets: early does no harm, late would leave a gap',
-  },
-  {
-    table: 'filter',
-    what: 'jumps',
-    why: 'KUBE-FORWARD accepts before the first connection is translated; rejects are right before nat is',
-  },
-  {
-    table: 'nat',
-    what: 'chains',
-    why: 'endpoint chains are written before the chains that choose among them; no rule leads to them yet',
-  },
-  { table: 'nat', what: 'entries', why: 'the chains behind the entries are complete, so the Service becomes visible' },
-  {
-    table: 'nat',
-    what: 'jumps',
-    why: 'on a fresh node this makes all Services visible at once, masquerading with them',
-  },
-  {
-    table: 'nat',
-    what: 'unlink',
-    why: 'the new entries are first in their chains, so packets no longer reach the old ones',
-  },
-  { table: 'nat', what: 'remove', why: 'the kernel deletes only chains that no rule leads to' },
-  { table: 'filter', what: 'unlink', why: 'a reject is removed only after nat translates the packets that it matched' },
-  { table: 'filter', what: 'remove', why: 'no rule leads to them' },
-  { table: 'mangle', what: 'remove', why: 'no packet passes these' },
+export const writeOrder: readonly StepKey[] = [
+  // No packet passes these. The birthmark must exist even if later steps are refused, or a cleanup misses the chains.
+  'mangle chains',
+  'filter chains', // a rule can lead only to an existing chain
+  'filter entries', // rejects and drops match only untranslated packets: early does no harm, late would leave a gap
+  'filter jumps', // KUBE-FORWARD accepts before the first connection is translated; rejects are right before nat is
+  'nat chains', // endpoint chains are written before the chains that choose among them; no rule leads to them yet
+  'nat entries', // the chains behind the entries are complete, so the Service becomes visible
+  'nat jumps', // on a fresh node this makes all Services visible at once, masquerading with them
+  'nat unlink', // the new entries are first in their chains, so packets no longer reach the old ones
+  'nat remove', // the kernel deletes only chains that no rule leads to
+  'filter unlink', // a reject is removed only after nat translates the packets that it matched
+  'filter remove', // no rule leads to them
+  'mangle remove', // no packet passes these
 ];
-
-/** The name of a step: `nat entries`. */
-type StepKey = `${TableName} ${WriteStep['what']}`;
 
 function stepOf(change: Change): StepKey {
   const { table } = change;
