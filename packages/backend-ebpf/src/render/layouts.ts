@@ -170,23 +170,17 @@ export const nodeAddressFlags = { nodePort: 1 } as const;
 /** Service id and endpoint id that mean none. */
 export const noId = 0;
 
-/** Sizes that depend on the cluster, in entries. */
-export interface MapSizes {
-  readonly services: number;
-  readonly endpoints: number;
-  readonly slots: number;
-  readonly frontends: number;
-  readonly sourceRanges: number;
-}
-
 /** The map that has each size. */
-export const mapOfSize: Readonly<Record<keyof MapSizes, MapName>> = {
+export const mapOfSize = {
   services: 'services',
   endpoints: 'endpoints',
   slots: 'slots',
   frontends: 'frontends',
   sourceRanges: 'source_ranges',
-};
+} as const;
+
+/** Sizes that depend on the cluster, in entries. */
+export type MapSizes = Readonly<Record<keyof typeof mapOfSize, number>>;
 
 /** Names of the sizes. */
 export const sizeNames = Object.keys(mapOfSize) as readonly (keyof MapSizes)[]; // its own keys
@@ -220,53 +214,37 @@ export type MapName =
   | 'configuration'
   | 'statistics';
 
+type Shape = Omit<BpfMapShape, 'name'>;
+
 /** Shapes of all maps. Maps with a fixed size are small, or evict the oldest entry. */
 export function mapShapes(sizes: MapSizes): Readonly<Record<MapName, BpfMapShape>> {
-  const array = (name: MapName, valueSize: number, maxEntries: number): BpfMapShape => ({
-    name,
-    type: 'array',
-    keySize: 4,
-    valueSize,
-    maxEntries,
-    mmapable: true,
-  });
-  const hash = (name: MapName, keySize: number, valueSize: number, maxEntries: number): BpfMapShape => ({
-    name,
-    type: 'hash',
-    keySize,
-    valueSize,
-    maxEntries,
-    noPrealloc: true,
-  });
-  const trie = (name: MapName, keySize: number, valueSize: number, maxEntries: number): BpfMapShape => ({
-    ...hash(name, keySize, valueSize, maxEntries),
+  const array = (valueSize: number, maxEntries: number): Shape => {
+    return { type: 'array', keySize: 4, valueSize, maxEntries, mmapable: true };
+  };
+  const hash = (keySize: number, valueSize: number, maxEntries: number): Shape => {
+    return { type: 'hash', keySize, valueSize, maxEntries, noPrealloc: true };
+  };
+  const trie = (key: LayoutName, maxEntries: number): Shape => ({
+    ...hash(sizeOf(key), 1, maxEntries),
     type: 'lpmTrie',
   });
-  const lru = (name: MapName, key: LayoutName, value: LayoutName, maxEntries: number): BpfMapShape => ({
-    name,
-    type: 'lruHash',
-    keySize: sizeOf(key),
-    valueSize: sizeOf(value),
-    maxEntries,
-  });
-  return {
-    frontends: hash('frontends', sizeOf('frontend_key'), 8, sizes.frontends),
-    services: array('services', sizeOf('service'), sizes.services),
-    endpoints: array('endpoints', sizeOf('endpoint'), sizes.endpoints),
-    slots: array('slots', 8, sizes.slots),
-    affinity: lru('affinity', 'affinity_key', 'affinity_value', 65_536),
-    source_ranges: trie('source_ranges', sizeOf('source_range_key'), 1, sizes.sourceRanges),
-    flows: lru('flows', 'flow_key', 'flow_value', 65_536),
-    node_addresses: hash('node_addresses', 16, 4, 4096),
-    pod_cidrs: trie('pod_cidrs', sizeOf('pod_cidr_key'), 1, 64),
-    masq_addresses: hash('masq_addresses', 4, 16, 4096),
-    configuration: array('configuration', sizeOf('configuration'), 1),
-    statistics: {
-      name: 'statistics',
-      type: 'perCpuArray',
-      keySize: 4,
-      valueSize: sizeOf('statistics'),
-      maxEntries: sizes.services,
-    },
+  const lru = (key: LayoutName, value: LayoutName): Shape => {
+    return { type: 'lruHash', keySize: sizeOf(key), valueSize: sizeOf(value), maxEntries: 65_536 };
   };
+  const shapes: Readonly<Record<MapName, Shape>> = {
+    frontends: hash(sizeOf('frontend_key'), 8, sizes.frontends),
+    services: array(sizeOf('service'), sizes.services),
+    endpoints: array(sizeOf('endpoint'), sizes.endpoints),
+    slots: array(8, sizes.slots),
+    affinity: lru('affinity_key', 'affinity_value'),
+    source_ranges: trie('source_range_key', sizes.sourceRanges),
+    flows: lru('flow_key', 'flow_value'),
+    node_addresses: hash(16, 4, 4096),
+    pod_cidrs: trie('pod_cidr_key', 64),
+    masq_addresses: hash(4, 16, 4096),
+    configuration: array(sizeOf('configuration'), 1),
+    statistics: { type: 'perCpuArray', keySize: 4, valueSize: sizeOf('statistics'), maxEntries: sizes.services },
+  };
+  const named = Object.entries(shapes).map(([name, shape]) => [name, { name, ...shape }] as const);
+  return Object.fromEntries(named) as Record<MapName, BpfMapShape>; // all names are there
 }
