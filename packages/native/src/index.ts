@@ -17,19 +17,10 @@ export { BpfLoadFailure, loadBpfBytes, loadBpfObject } from './bpf/load-object.t
 export { openProgramById, programInfo } from './bpf/kernel-program.ts';
 export type { BpfLinkInfo, BpfProgramInfo } from './bpf/info.ts';
 export { linkInfo, openPinnedLink } from './bpf/kernel-link.ts';
-export { type CgroupQueryOptions, linkCgroup, queryCgroup } from './bpf/cgroup-links.ts';
-export type { AttachedProgram } from './bpf/query.ts';
+export { type AttachedProgram, type CgroupQueryOptions, linkCgroup, queryCgroup } from './bpf/cgroup-links.ts';
 export { listPins, pin, type PinOptions, unpin } from './bpf/pins.ts';
 export { possibleCpus } from './bpf/kernel-map.ts';
-export {
-  attachTc,
-  queryTcx,
-  type TcDirection,
-  type TcLink,
-  type TcMechanism,
-  type TcOptions,
-  type TcPlace,
-} from './bpf/clsact.ts';
+export { attachTc, type TcLink, type TcMechanism, type TcOptions, type TcPlace } from './bpf/clsact.ts';
 export { detachClsact, findClsact } from './bpf/clsact.ts';
 export { testRun, type TestRunOptions, type TestRunResult } from './bpf/test-run.ts';
 export { netnsCookie } from './bpf/info.ts';

@@ -2,15 +2,8 @@ import { readdirSync, readlinkSync, renameSync, rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Clock, type IpFamily, ipFamilies, millis, noopLogger, systemClock } from '@switchyard/core';
 import { connectWhile, sitePort } from '@switchyard/lab';
-import {
-  createMap,
-  findClsact,
-  listPins,
-  loadBpfObject,
-  NativeError,
-  openPinnedLink,
-  queryTcx,
-} from '@switchyard/native';
+import { createMap, findClsact, listPins, loadBpfObject, NativeError, openPinnedLink } from '@switchyard/native';
+import { queryTcx } from '@switchyard/native/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { copyMap, mapSetOf } from '../../src/kernel/programs/map-sets.ts';
 import { objectFile } from '../../src/kernel/programs/object-files.ts';

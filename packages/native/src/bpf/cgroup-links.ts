@@ -3,8 +3,7 @@ import { constants } from 'node:os';
 import { NativeError } from '../native-error.ts';
 import { Attribute, callBpf } from './call.ts';
 import { KernelLink } from './kernel-link.ts';
-import { fdOf } from './kernel-program.ts';
-import { type AttachedProgram, queryPrograms } from './query.ts';
+import { fdOf, openProgramById } from './kernel-program.ts';
 import type { BpfLink, BpfProgram, CgroupHook } from './types.ts';
 
 /** Numbers of the hooks of sockets in `enum bpf_attach_type`. */
@@ -29,6 +28,13 @@ export function linkCgroup(program: BpfProgram, cgroupDir: string, hook: CgroupH
   });
 }
 
+/** A program that is attached at a hook. */
+export interface AttachedProgram {
+  readonly id: number;
+  /** As the kernel has it, at most 15 characters; empty where the program went away meanwhile. */
+  readonly name: string;
+}
+
 /** Options of a query for programs at a hook. */
 export interface CgroupQueryOptions {
   /** Also those of the cgroups above, which run too. */
@@ -41,15 +47,21 @@ export function queryCgroup(
   hook: CgroupHook,
   options: CgroupQueryOptions = {},
 ): readonly AttachedProgram[] {
-  return withFolder(cgroupDir, (target) =>
-    queryPrograms({
-      target,
-      attachType: cgroupAttachTypes[hook],
-      flags: options.isEffective === true ? 1 : 0,
-      attempt: `cannot list the programs at ${hook} of the cgroup ${cgroupDir}`,
-    }),
-  );
+  return withFolder(cgroupDir, (target) => {
+    const ids = new Uint32Array(maxPrograms);
+    const attribute = new Attribute(64).u32(0, target).u32(4, cgroupAttachTypes[hook]).u32(24, ids.length);
+    if (options.isEffective === true) attribute.u32(8, 1);
+    const attempt = `cannot list the programs at ${hook} of the cgroup ${cgroupDir}`;
+    callBpf('PROG_QUERY', { attempt, attribute, pointers: [16, new Uint8Array(ids.buffer)] });
+    return Array.from(ids.subarray(0, attribute.getU32(24)), (id) => {
+      using program = openProgramById(id);
+      return { id, name: program?.name ?? '' };
+    });
+  });
 }
+
+/** A cgroup has 64 at each hook; those of the cgroups above run too. */
+const maxPrograms = 1024;
 
 function withFolder<Result>(folder: string, use: (fd: number) => Result): Result {
   let fd: number;

@@ -10,7 +10,6 @@ import { fdOf } from './kernel-program.ts';
 import type { BpfLink, BpfProgram } from './types.ts';
 import { Attribute, bpfError, tryBpf } from './call.ts';
 import { KernelLink } from './kernel-link.ts';
-import { type AttachedProgram, queryPrograms } from './query.ts';
 
 const { EEXIST, EINVAL, ENODEV, ENOENT, EOPNOTSUPP } = constants.errno;
 
@@ -20,8 +19,8 @@ const messages = { newQdisc: 36, newFilter: 44, delFilter: 45, getFilter: 46 } a
 const attributes = { kind: 1, options: 2, fd: 6, name: 7, flags: 8, id: 11 } as const;
 /** The program's return value is the verdict. */
 const directAction = 1;
-/** Where a filter hangs: the two hooks of clsact, and the discipline itself. */
-const parents = { ingress: 0xff_ff_ff_f2, egress: 0xff_ff_ff_f3, discipline: 0xff_ff_ff_f1 } as const;
+/** Where a filter hangs: the hook of clsact for incoming packets, and the discipline itself. */
+const parents = { ingress: 0xff_ff_ff_f2, discipline: 0xff_ff_ff_f1 } as const;
 const disciplineHandle = 0xff_ff_00_00;
 /** Handle and priority by which the filter is found again. Filters of lower priority numbers run first. */
 const filter = { handle: 0x5377, priority: 0x5377, name: 'switchyard' } as const;
@@ -116,9 +115,8 @@ function putFilter(program: BpfProgram, place: TcPlace): void {
 }
 
 function writeFilter(writer: MessageWriter, place: TcPlace): void {
-  const parent = parents[place.direction ?? 'ingress'];
-  const { priority = filter.priority } = place;
-  writeHeader(writer, place, { handle: filter.handle, parent, info: ((priority << 16) | allProtocols) >>> 0 });
+  const info = (((place.priority ?? filter.priority) << 16) | allProtocols) >>> 0;
+  writeHeader(writer, place, { handle: filter.handle, parent: parents.ingress, info });
   writer.attributeText(attributes.kind, 'bpf');
 }
 
@@ -147,8 +145,8 @@ function ask({ netns }: TcPlace, type: number, write: WriteBody, read?: VisitMes
   );
 }
 
-function where({ ifindex, netns, direction = 'ingress' }: TcPlace): string {
-  return `${direction} of the interface ${ifindex}${netns === undefined ? '' : ` in ${netns}`}`;
+function where({ ifindex, netns }: TcPlace): string {
+  return `ingress of the interface ${ifindex}${netns === undefined ? '' : ` in ${netns}`}`;
 }
 
 function refusal(attempt: string, errno: number): NativeError {
@@ -157,11 +155,8 @@ function refusal(attempt: string, errno: number): NativeError {
   return new NativeError(attempt, { errno, syscall: 'rtnetlink' }, next);
 }
 
-/** Which packets of an interface a program of type tc sees. */
-export type TcDirection = 'ingress' | 'egress';
-
-/** Numbers of the hooks of interfaces in `enum bpf_attach_type`. */
-const tcxAttachTypes: Readonly<Record<TcDirection, number>> = { ingress: 46, egress: 47 };
+/** BPF_TCX_INGRESS: incoming packets of an interface. */
+export const tcxIngress = 46;
 
 /** Place of a program at an interface. */
 export interface TcPlace {
@@ -169,8 +164,6 @@ export interface TcPlace {
   readonly ifindex: number;
   /** Path of the interface's network namespace; default: the process's own. */
   readonly netns?: string | undefined;
-  /** Default: ingress. */
-  readonly direction?: TcDirection;
   /** Priority of a clsact filter, 1 to 65535, lowest first. Programs at one interface need one each. Default: 0x5377. */
   readonly priority?: number;
 }
@@ -196,12 +189,11 @@ class TcxLink extends KernelLink implements TcLink {
 /** Attaches a program of type tc to an interface. Throws `NativeError`. */
 export function attachTc(program: BpfProgram, place: TcPlace, { mechanism }: TcOptions = {}): TcLink {
   if (mechanism === 'clsact') return attachClsact(program, place);
-  const { ifindex, netns, direction = 'ingress' } = place;
-  const attribute = new Attribute(48).u32(0, fdOf(program)).u32(4, ifindex).u32(8, tcxAttachTypes[direction]);
-  const where = `${direction} of the interface ${ifindex}${netns === undefined ? '' : ` in ${netns}`}`;
-  const attempt = `cannot attach the program ${program.name} to ${where}`;
+  const { ifindex, netns } = place;
+  const attribute = new Attribute(48).u32(0, fdOf(program)).u32(4, ifindex).u32(8, tcxIngress);
+  const attempt = `cannot attach the program ${program.name} to ${where(place)}`;
   const fd = tryBpf('LINK_CREATE', { attempt, attribute, netns });
-  if (fd >= 0) return new TcxLink(fd, `the BPF link at ${where}`);
+  if (fd >= 0) return new TcxLink(fd, `the BPF link at ${where(place)}`);
   if (mechanism === undefined && lacksTcx(-fd)) return attachClsact(program, place);
   throw bpfError('LINK_CREATE', attempt, -fd);
 }
@@ -209,10 +201,4 @@ export function attachTc(program: BpfProgram, place: TcPlace, { mechanism }: TcO
 /** Whether a kernel without tcx answers so. */
 function lacksTcx(errno: number): boolean {
   return errno === EINVAL || errno === ENOTSUPP || errno === EOPNOTSUPP;
-}
-
-/** The programs that are attached to an interface by tcx, in the order in which they run. Throws `NativeError`. */
-export function queryTcx({ ifindex, netns, direction = 'ingress' }: TcPlace): readonly AttachedProgram[] {
-  const attempt = `cannot list the programs at ${direction} of the interface ${ifindex}`;
-  return queryPrograms({ target: ifindex, attachType: tcxAttachTypes[direction], flags: 0, attempt, netns });
 }

@@ -23,9 +23,9 @@ import {
   openPinnedMap,
   pin,
   queryCgroup,
-  queryTcx,
   unpin,
 } from '../../src/index.ts';
+import { queryTcx } from '../../src/testing/index.ts';
 import { compileBpf } from '../compile-bpf.ts';
 
 const { signal } = new AbortController();
@@ -97,9 +97,7 @@ describe('a program at a hook of a cgroup', () => {
     counted();
     const link = kept(linkCgroup(program('count_connect'), cgroup, 'connect4'));
     expect([await connectInCgroup(), counted()[0]]).toEqual(['ECONNREFUSED', 1]);
-    expect(queryCgroup(cgroup, 'connect4')).toEqual([
-      { id: program('count_connect').id, name: 'count_connect', tag: program('count_connect').tag, linkId: 0 },
-    ]);
+    expect(queryCgroup(cgroup, 'connect4')).toEqual([{ id: program('count_connect').id, name: 'count_connect' }]);
     expect(queryCgroup(cgroup, 'connect6')).toEqual([]);
     link.update(program('refuse_connect'));
     expect(link.programId).toBe(program('refuse_connect').id);
@@ -167,14 +165,6 @@ describe.each(['tcx', 'clsact'] as const)('a program at an interface by %s', (me
     expect(counted().slice(1)).toEqual([0, 0]);
   });
 
-  test('sees packets that leave, at egress', async () => {
-    counted();
-    kept(attachTc(program('first'), { ifindex: 1, netns, direction: 'egress' }, { mechanism }));
-    kept(attachTc(program('second'), { ifindex: 1, netns, direction: 'ingress' }, { mechanism }));
-    await sendPacket();
-    expect(counted().slice(1)).toEqual([1, 1]);
-  });
-
   test('cannot be where no interface is', () => {
     const act = (): unknown => attachTc(program('first'), { ifindex: 4711, netns }, { mechanism });
     expect(act).toThrow(/cannot .* of the interface 4711 in .* failed with ENODEV/);
@@ -183,9 +173,7 @@ describe.each(['tcx', 'clsact'] as const)('a program at an interface by %s', (me
 
 test('programs at an interface are found with their links', () => {
   const link = kept(attachTc(program('first'), { ifindex: 1, netns }));
-  expect(queryTcx({ ifindex: 1, netns })).toEqual([
-    { id: program('first').id, name: 'first', tag: program('first').tag, linkId: link.id },
-  ]);
+  expect(queryTcx({ ifindex: 1, netns })).toEqual([{ id: program('first').id, name: 'first', linkId: link.id }]);
   expect(linkInfo(link)).toMatchObject({ isAttached: true, ifindex: 1 });
   expect(queryTcx({ ifindex: 1 }).map(({ linkId }) => linkId)).not.toContain(link.id);
 });
