@@ -1,5 +1,5 @@
-import { type BpfProgram, openPinnedLink, openProgramById, programInfo } from '@switchyard/native';
-import { enableRunStats } from '@switchyard/native/testing';
+import { type BpfProgram, openPinnedLink, openProgramById } from '@switchyard/native';
+import { enableRunStats, runStatistics } from '@switchyard/native/testing';
 import { join } from 'node:path';
 import { layoutVersion } from '../src/render/layouts.ts';
 import { PinFolders } from '../src/kernel/programs/pin-folders.ts';
@@ -40,7 +40,7 @@ export async function measurePrograms(
     if (program === undefined) throw new Error(`no program at ${hook}`);
     let least = Number.POSITIVE_INFINITY;
     for (let round = 0; round < rounds; round++) {
-      const before = programInfo(program);
+      const before = runStatistics(program);
       await machine.run([...args, String(calls)]);
       least = Math.min(least, perRun(program, before));
     }
@@ -51,6 +51,6 @@ export async function measurePrograms(
 }
 
 function perRun(program: BpfProgram, before: { readonly runs: bigint; readonly runTime: bigint }): number {
-  const { runs, runTime } = programInfo(program);
+  const { runs, runTime } = runStatistics(program);
   return Number(runTime - before.runTime) / Number(runs - before.runs);
 }

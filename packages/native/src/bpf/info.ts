@@ -33,16 +33,12 @@ const typeNames: ReadonlyMap<number, BpfMapType> = new Map(
 );
 
 /** The kernel's information about a program. */
-export interface BpfProgramInfo {
+interface BpfProgramInfo {
   readonly id: number;
   readonly name: string;
   /** 16 hexadecimal digits. */
   readonly tag: string;
   readonly mapIds: readonly number[];
-  /** How often it ran while run-time statistics were on. */
-  readonly runs: bigint;
-  /** Nanoseconds it took then, all runs together. */
-  readonly runTime: bigint;
 }
 
 /** Throws `NativeError`. */
@@ -59,8 +55,6 @@ export function readProgramInfo(fd: number, what: string): BpfProgramInfo {
     name: readName(info.bytes, 64, 16),
     tag: Buffer.from(info.bytes.subarray(8, 16)).toString('hex'),
     mapIds: [...ids.subarray(0, info.getU32(52))],
-    runTime: info.getU64(192),
-    runs: info.getU64(200),
   };
 }
 
@@ -88,7 +82,7 @@ export function readLinkInfo(fd: number, what: string): BpfLinkInfo {
   return { id: info.getU32(4), programId: info.getU32(8), isAttached, cgroupId, ifindex };
 }
 
-function readInfo(fd: number, length: number, what: string): Attribute {
+export function readInfo(fd: number, length: number, what: string): Attribute {
   const info = new Attribute(length);
   fillInfo(fd, { info, pointed: [], what });
   return info;

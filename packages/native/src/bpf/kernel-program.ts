@@ -2,7 +2,7 @@ import { closeSync } from 'node:fs';
 import { constants } from 'node:os';
 import { UsageError } from '@switchyard/core';
 import { Attribute, bpfError, orClose, tryBpf } from './call.ts';
-import { type BpfProgramInfo, readProgramInfo } from './info.ts';
+import { readProgramInfo } from './info.ts';
 import type { BpfProgram } from './types.ts';
 
 const { ENOENT } = constants.errno;
@@ -34,11 +34,6 @@ export class KernelProgram implements BpfProgram {
     if (this.#fd !== undefined) closeSync(this.#fd);
     this.#fd = undefined;
   }
-}
-
-/** Reads the kernel's current information about a program, counters included. Throws `NativeError`. */
-export function programInfo(program: BpfProgram): BpfProgramInfo {
-  return readProgramInfo(fdOf(program), `the BPF program ${program.name}`);
 }
 
 /** The program with this number; undefined when there is none. Throws `NativeError`. */

@@ -1,5 +1,5 @@
 export { clearMap } from './map-cases.ts';
 export { queryTcx, type TcxProgram } from './query-tcx.ts';
-export { enableRunStats } from './run-statistics.ts';
+export { enableRunStats, runStatistics } from './run-statistics.ts';
 export * from './scripted-socket.ts';
 export { MemoryBpfMap, type MemoryBpfMapOptions } from './memory-bpf-map.ts';

@@ -11,10 +11,9 @@ import {
   openMapById,
   openProgramById,
   probeBpf,
-  programInfo,
   testRun,
 } from '../../src/index.ts';
-import { enableRunStats, MemoryBpfMap } from '../../src/testing/index.ts';
+import { enableRunStats, MemoryBpfMap, runStatistics } from '../../src/testing/index.ts';
 import { compileBpf } from '../compile-bpf.ts';
 
 const others = ['count_connect', 'refuse_connect', 'first', 'second', 'udp_sockets'];
@@ -162,13 +161,13 @@ test('the kernel counts runs of programs while statistics are on', () => {
   using object = load();
   const program = object.programs.get('first')!;
   const run = (repeat: number): unknown => testRun(program, { data: new Uint8Array(64), repeat });
-  const before = programInfo(program).runs;
+  const before = runStatistics(program).runs;
   {
     using statistics = enableRunStats();
     run(1000);
     statistics[Symbol.dispose]();
   }
-  const { runs, runTime } = programInfo(program);
+  const { runs, runTime } = runStatistics(program);
   expect(runs - before).toBe(1000n);
   expect(runTime).toBeGreaterThan(1000n);
 });

@@ -45,10 +45,6 @@ export class IdPool {
     return this.#free + (this.#capacity - this.#end);
   }
 
-  get quarantined(): number {
-    return this.#quarantine.size;
-  }
-
   /** Upper bound of ids ever allocated, exclusive. */
   get end(): number {
     return this.#end;

@@ -34,10 +34,6 @@ export class SlotPool {
     return this.#available;
   }
 
-  get quarantined(): number {
-    return this.#quarantine.size;
-  }
-
   /** Upper bound of slots ever allocated, exclusive. */
   get end(): number {
     return this.#end;

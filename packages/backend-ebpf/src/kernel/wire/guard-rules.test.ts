@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { printItem } from '@switchyard/backend-nftables';
 import { expect, test } from 'vitest';
-import { checkMarks, defaultWireMarks, guardChains, isChainOf } from './guard-rules.ts';
+import { defaultWireMarks, guardChains, isChainOf } from './guard-rules.ts';
 
 test('each family has chains of its own, and its own only', () => {
   const names = (family: 'IPv4' | 'IPv6'): readonly string[] =>
@@ -26,18 +26,4 @@ test('the text of the rules, from which the mark of the table is made, is that o
     return createHash('sha256').update(lines.join('\n')).digest('hex').slice(0, 16);
   };
   expect([digest('IPv4'), digest('IPv6')]).toEqual(['ecc629aeb043bbe8', '4ae370d4c9191a64']);
-});
-
-test.each([
-  ['the same', 0x1000, 0x1000],
-  ['two bits', 0x3000, 0x4000],
-  ['none', 0, 0x1000],
-  ['more than 32 bits', 0x1_0000_0000, 0x1000],
-])('marks that are %s are refused', (_, service, reject) => {
-  expect(() => checkMarks({ service, reject })).toThrow(/each must be one bit/);
-});
-
-test('marks of one bit each are taken', () => {
-  expect(() => checkMarks(defaultWireMarks)).not.toThrow();
-  expect(() => checkMarks({ service: 0x8000_0000, reject: 1 })).not.toThrow();
 });

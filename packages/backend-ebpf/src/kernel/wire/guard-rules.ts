@@ -1,5 +1,5 @@
 import type { ChainDescription, Rule, Statement, TableDescription } from '@switchyard/backend-nftables';
-import { type IpFamily, UsageError } from '@switchyard/core';
+import type { IpFamily } from '@switchyard/core';
 
 /** The table, in the family `inet`. Each IP family has chains of its own in it, so that one can come and go without the other. */
 export const guardTable = 'switchyard-ebpf-guard';
@@ -88,11 +88,3 @@ export interface WireMarks {
 
 /** kube-proxy and kubelet use 0x4000 and 0x8000, Cilium 0x0f00, Calico 0xffff0000, AWS VPC CNI 0x80. */
 export const defaultWireMarks: WireMarks = { service: 0x1000, reject: 0x2000 };
-
-/** Throws `UsageError` unless each is one bit and they differ. */
-export function checkMarks({ service, reject }: WireMarks): void {
-  const isBit = (mark: number): boolean => mark > 0 && mark <= 0x8000_0000 && Number.isInteger(Math.log2(mark));
-  if (isBit(service) && isBit(reject) && service !== reject) return;
-  const text = `0x${service.toString(16)} and 0x${reject.toString(16)}`;
-  throw new UsageError('ebpf.marks', `cannot use the marks ${text}: each must be one bit of 32, and not the same`);
-}

@@ -32,7 +32,7 @@ import {
   type UplinkRule,
 } from './devices.ts';
 import { GuardTable } from './guard-table.ts';
-import { checkMarks, defaultWireMarks, type WireMarks } from './guard-rules.ts';
+import { defaultWireMarks, type WireMarks } from './guard-rules.ts';
 import { removeWire } from './remove-wire.ts';
 import { type UplinkOptions, UplinkPrograms } from './uplink-programs.ts';
 
@@ -85,7 +85,6 @@ export class WirePath implements Wire {
   /** Changes nothing in the kernel. */
   constructor(options: WirePathOptions) {
     const { ipFamily, marks = defaultWireMarks } = options;
-    checkMarks(marks);
     this.ipFamily = ipFamily;
     this.#options = options;
     this.#marks = marks;
