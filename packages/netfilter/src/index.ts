@@ -11,6 +11,7 @@ export { deleteTable, firstErrno, listChains, listTables, type TablePlace } from
 export * from './nftables/constants.ts';
 export { ForeignTransactions } from './nftables/foreign-transactions.ts';
 export * from './nftables/rules-reader.ts';
+export { DriftGate } from './nftables/drift-gate.ts';
 export { DriftTally } from './nftables/foreign-transactions.ts';
 export * from './nftables/notices.ts';
 export { type TableWatchOptions, watchTables } from './nftables/watch-tables.ts';

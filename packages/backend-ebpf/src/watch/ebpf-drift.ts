@@ -1,6 +1,6 @@
 import { type Clock, type Millis, millis, runTogether, seconds, untilBeat } from '@switchyard/core';
-import { type Drift, DriftGate, type DriftKind } from '@switchyard/core/engine';
-import { DriftTally } from '@switchyard/netfilter';
+import type { Drift, DriftKind } from '@switchyard/core/engine';
+import { DriftGate, DriftTally } from '@switchyard/netfilter';
 
 export interface Fault {
   readonly kind: DriftKind;

@@ -1,4 +1,4 @@
-import { DriftGate } from '@switchyard/core/engine';
+import { DriftGate } from '@switchyard/netfilter';
 import { type ChainKey, chainKey, chainOf, type ChainRef, type Change } from '../kernel/apply/change.ts';
 import { KernelState } from '../kernel/apply/kernel-state.ts';
 import { type Reading, readTable } from '../kernel/apply/read-kernel.ts';

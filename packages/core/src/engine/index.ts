@@ -1,6 +1,5 @@
 export * from './apply/driver.ts';
 export * from './apply/apply-engine.ts';
-export * from './apply/drift-gate.ts';
 export * from './dataplane-backend.ts';
 export * from '../base/bounded-runner.ts';
 export type { FamilyStatus, Failure, ReconcilerStatus } from './reconcile/family-log.ts';

@@ -1,4 +1,4 @@
-import { abortable } from '../../base/abortable.ts';
+import { abortable } from '@switchyard/core';
 
 /** No look starts during an apply, and a look during which one began is ignored. */
 export class DriftGate {
