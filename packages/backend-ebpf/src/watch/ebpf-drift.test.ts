@@ -48,11 +48,11 @@ function bench() {
 }
 
 describe('EbpfDrift', () => {
-  test('looks every 400 ms, and goes through the maps at least once', async () => {
+  test('looks every 800 ms, and goes through the maps at least once', async () => {
     const { clock, state, reports } = bench();
     await clock.advance(3000);
     const before = { ...state };
-    await clock.advance(2000);
+    await clock.advance(4000);
     expect(state.looks - before.looks).toBe(5);
     expect(state.rounds - before.rounds).toBeGreaterThanOrEqual(2);
     expect(reports).toEqual([]);
@@ -84,16 +84,16 @@ describe('EbpfDrift', () => {
   test('drift that returns after it was healed is reported again', async () => {
     const { clock, state, reports, heal } = bench();
     state.faults = [detached];
-    await clock.advance(500);
+    await clock.advance(900);
     await heal();
     state.faults = [unpinned];
-    await clock.advance(500);
+    await clock.advance(900);
     expect(reports.map(({ kind }) => kind)).toEqual(['program', 'map']);
   });
 
   test('no look runs during an apply', async () => {
     const { clock, state, reports, drift } = bench();
-    await clock.advance(500);
+    await clock.advance(900);
     const held = drift.hold();
     state.faults = [detached];
     state.content = [['slot 7 edited']];
@@ -103,13 +103,13 @@ describe('EbpfDrift', () => {
     expect(state.looks).toBe(looks);
     expect(reports).toEqual([]);
     held[Symbol.dispose]();
-    await clock.advance(500);
+    await clock.advance(900);
     expect(reports).toHaveLength(1);
   });
 
   test('what was seen while we began to write is not told', async () => {
     const { clock, state, reports, drift } = bench();
-    await clock.advance(500);
+    await clock.advance(900);
     state.faults = [detached];
     state.during = async () => {
       using _ = drift.hold();

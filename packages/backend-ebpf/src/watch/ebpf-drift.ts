@@ -9,14 +9,14 @@ export interface Fault {
 
 export interface EbpfDriftOptions {
   readonly clock: Clock;
-  /** Checks of at most a millisecond: links, pins, small maps, the guard table. Run every 400 ms, one after the other. */
+  /** Checks of at most a millisecond: links, pins, small maps, the guard table. Run every 800 ms, one after the other. */
   readonly looks: readonly ((signal: AbortSignal) => Promise<readonly Fault[]> | readonly Fault[])[];
   /** Yields differences of large maps from the record, a part of less than a millisecond per step; one call per round. */
   readonly content: () => Iterable<readonly string[]>;
 }
 
 /** Interval of the cheap checks, which take some 2 ms together. */
-const lookInterval: Millis = millis(400);
+const lookInterval: Millis = millis(800);
 /** Time after which drift is reported again if no apply began to heal it. */
 const healLimit: Millis = seconds(5);
 

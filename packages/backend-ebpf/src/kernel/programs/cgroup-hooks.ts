@@ -1,7 +1,16 @@
 import { statSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { type BpfProgram, type CgroupHook, linkCgroup, linkInfo, openPinnedLink, pin } from '@switchyard/native';
+import {
+  type BpfLink,
+  type BpfProgram,
+  type CgroupHook,
+  linkCgroup,
+  linkInfo,
+  openPinnedLink,
+  pin,
+} from '@switchyard/native';
 import { asError, HostError } from '@switchyard/core';
+import { FolderWatch } from './folder-watch.ts';
 import type { PinFolders } from './pin-folders.ts';
 import { isSameProgram } from './same-program.ts';
 
@@ -85,13 +94,44 @@ function adoptLink(pins: PinFolders, hook: CgroupHook): number {
   return 0;
 }
 
-export function hookFaults(pins: PinFolders, { hook, linkId, programId }: AttachedHook): readonly string[] {
-  using link = openPinnedLink(join(pins.links, hook));
-  if (link === undefined) return [`link ${hook} unpinned`];
-  const info = linkInfo(link);
-  if (!info.isAttached) return [`link ${hook} detached`];
-  if (info.id !== linkId) return [`link ${hook} replaced`];
-  return info.programId === programId ? [] : [`link ${hook} has another program`];
+/** Finds what other processes did to attached hooks. Holds their links open, so that a look takes one system call for each. */
+export class HookWatch implements Disposable {
+  readonly #pins: PinFolders;
+  readonly #folder = new FolderWatch();
+  readonly #held = new Map<CgroupHook, BpfLink>();
+
+  constructor(pins: PinFolders) {
+    this.#pins = pins;
+  }
+
+  /** Throws `NativeError`. */
+  faults(attached: readonly AttachedHook[]): readonly string[] {
+    const ofPins = this.#folder.faults(this.#pins.links, () => attached.flatMap((one) => this.#pinFaults(one)));
+    return [...ofPins, ...attached.flatMap((one) => this.#linkFaults(one))];
+  }
+
+  [Symbol.dispose](): void {
+    for (const link of this.#held.values()) link[Symbol.dispose]();
+    this.#held.clear();
+    this.#folder.forget();
+  }
+
+  #pinFaults({ hook, linkId }: AttachedHook): readonly string[] {
+    const link = openPinnedLink(join(this.#pins.links, hook));
+    this.#held.get(hook)?.[Symbol.dispose]();
+    this.#held.delete(hook);
+    if (link === undefined) return [`link ${hook} unpinned`];
+    this.#held.set(hook, link);
+    return link.id === linkId ? [] : [`link ${hook} replaced`];
+  }
+
+  #linkFaults({ hook, linkId, programId }: AttachedHook): readonly string[] {
+    const link = this.#held.get(hook);
+    if (link?.id !== linkId) return []; // its pin has the fault
+    const info = linkInfo(link);
+    if (!info.isAttached) return [`link ${hook} detached`];
+    return info.programId === programId ? [] : [`link ${hook} has another program`];
+  }
 }
 
 /** Detaches the pinned link, although other processes may hold it. Throws `NativeError`. */

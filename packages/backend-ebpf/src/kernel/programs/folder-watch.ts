@@ -24,7 +24,7 @@ export class FolderWatch {
   }
 
   /** Faults that `check` finds; none without running it if it found none before and no name has changed since. */
-  faults(path: string, check: () => readonly string[]): readonly string[] {
+  faults<Fault>(path: string, check: () => readonly Fault[]): readonly Fault[] {
     const before = this.#read(path);
     const right = this.#right;
     if (before !== undefined && before.inode === right?.inode && before.changed === right.changed) return [];
@@ -32,6 +32,11 @@ export class FolderWatch {
     const isSettled = before !== undefined && this.#clock.now() - Number(before.changed / 1_000_000n) > settledAge;
     this.#right = faults.length === 0 && isSettled ? before : undefined;
     return faults;
+  }
+
+  /** Makes the next call check. */
+  forget(): void {
+    this.#right = undefined;
   }
 }
 

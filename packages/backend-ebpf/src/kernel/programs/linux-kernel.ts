@@ -21,7 +21,7 @@ import {
   detachOrder,
   detachPinned,
   ensureHook,
-  hookFaults,
+  HookWatch,
   inOrder,
   updateHook,
 } from './cgroup-hooks.ts';
@@ -48,6 +48,7 @@ export class LinuxKernel implements EbpfKernel {
   readonly #options: LinuxKernelOptions;
   readonly #pins: PinFolders;
   readonly #others: OthersWatch;
+  readonly #hooks: HookWatch;
   readonly #mapPins = new FolderWatch();
   #maps: MapSet | undefined;
   #looked: MapSet | undefined;
@@ -58,6 +59,7 @@ export class LinuxKernel implements EbpfKernel {
     this.ipFamily = ipFamily;
     this.#options = options;
     this.#pins = new PinFolders({ bpffs, ipFamily, version });
+    this.#hooks = new HookWatch(this.#pins);
     this.#others = new OthersWatch(options);
   }
 
@@ -132,6 +134,7 @@ export class LinuxKernel implements EbpfKernel {
       attached.push(ensured.attached);
       writes += ensured.writes;
     }
+    this.#hooks[Symbol.dispose](); // a hook may have another link
     this.#attached = attached;
     if (writes > 0) logger.info('socket programs attached', { ipFamily: this.ipFamily, cgroup, changes: writes });
     return writes;
@@ -150,7 +153,7 @@ export class LinuxKernel implements EbpfKernel {
     if (maps === undefined) return [];
     if (this.#attached.length > 0) this.#others.notice(this.#options.cgroup());
     return [
-      ...this.#attached.flatMap((one) => hookFaults(this.#pins, one)),
+      ...this.#hooks.faults(this.#attached),
       ...this.#mapPins.faults(this.#pins.maps, () =>
         this.#unpinned(maps).map((name) => `map ${name} unpinned or replaced`),
       ),
@@ -182,6 +185,7 @@ export class LinuxKernel implements EbpfKernel {
     this.#forgetLooked();
     if (this.#maps !== undefined) closeMaps(this.#maps);
     this.#maps = undefined;
+    this.#hooks[Symbol.dispose]();
     this.#attached = [];
   }
 

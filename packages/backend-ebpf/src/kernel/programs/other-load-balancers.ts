@@ -148,7 +148,7 @@ export interface OthersOptions {
 }
 
 /** Calls of `notice` per search: one search every few seconds. */
-const looksBetween = 8;
+const looksBetween = 4;
 
 /** Detects other load balancers at our cgroup: refuses to start beside one, and warns of one that starts later. */
 export class OthersWatch {

@@ -26,6 +26,8 @@ export class Settings {
   #table: SettingsOfTable | undefined;
   /** A Service has a cluster IP in no service CIDR. Stays true after the Service's deletion, until the next `apply`. */
   #hasClusterIpsElsewhere = false;
+  /** Words of `configuration` that the last look found right; undefined after a write. */
+  #right: BigUint64Array | undefined;
 
   constructor(options: SettingsOptions) {
     this.#options = options;
@@ -51,13 +53,17 @@ export class Settings {
     if (this.#table === undefined) return [];
     const { configuration, pod_cidrs } = this.#options.maps();
     const current = wordsOf(configuration);
+    const isRight = this.#right !== undefined && current.every((word, index) => word === this.#right?.[index]);
+    const isEdited = !isRight && this.#writesFor(this.#table, current).length > 0;
+    this.#right = isEdited ? undefined : isRight ? this.#right : current.slice();
     return [
-      ...(this.#writesFor(this.#table, current).length > 0 ? ['map configuration edited'] : []),
+      ...(isEdited ? ['map configuration edited'] : []),
       ...(holdsElements(pod_cidrs, podCidrsOf(this.#table)) ? [] : ['map pod_cidrs edited']),
     ];
   }
 
   #writeConfiguration(table: SettingsOfTable): number {
+    this.#right = undefined;
     const current = wordsOf(this.#options.maps().configuration);
     const writes = this.#writesFor(table, current);
     for (const { word, value } of writes) Atomics.store(current, word, value);

@@ -18,6 +18,7 @@ import {
   unpin,
 } from '@switchyard/native';
 import { detachPinned } from '../programs/cgroup-hooks.ts';
+import { FolderWatch } from '../programs/folder-watch.ts';
 import { isSameProgram } from '../programs/same-program.ts';
 
 export interface UplinkOptions {
@@ -46,10 +47,16 @@ interface Attached {
   readonly programId: number;
 }
 
+interface DeviceFault {
+  readonly device: Device;
+  readonly fault: string;
+}
+
 /** The wire program on each uplink. Links are pinned, so that they outlive the process and the next one adopts them. */
 export class UplinkPrograms implements Disposable {
   readonly #options: UplinkOptions;
   readonly #attached = new Map<number, Attached>();
+  readonly #pins = new FolderWatch();
   /** Each device was searched once for a filter of an earlier process. */
   #hasSwept = false;
   #compared: { readonly id: number; readonly wanted: number; readonly isSame: boolean } | undefined;
@@ -87,29 +94,40 @@ export class UplinkPrograms implements Disposable {
 
   /** Differences from the last `put`, of some devices per call. `readDevices` shows whether a device was deleted. */
   findFaults(uplinks: readonly Device[], readDevices: () => readonly Device[]): readonly string[] {
-    const faults = this.#faultsOf(uplinks);
+    const ofPins = this.#pins.faults(this.#options.pinFolder, () => this.#unpinned());
+    const faults = [...this.#faultsOf(uplinks), ...ofPins];
     if (faults.length === 0) return [];
     const there = new Set(readDevices().map(({ index }) => index));
     return faults.flatMap(({ device, fault }) => (there.has(device.index) ? [fault] : []));
   }
 
-  #faultsOf(uplinks: readonly Device[]): readonly { readonly device: Device; readonly fault: string }[] {
+  #faultsOf(uplinks: readonly Device[]): readonly DeviceFault[] {
     const start = this.#looked < uplinks.length ? this.#looked : devicesPerLook;
     this.#looked = start + devicesPerLook;
     return uplinks.flatMap((device, index) => {
       const is = (fault: string) => [{ device, fault }];
-      const where = `${this.#options.ipFamily} on ${device.name}`;
+      const where = this.#where(device);
       const attached = this.#attached.get(device.index);
       if (attached === undefined) return is(`the wire program for ${where} is not there yet`);
       if (index >= devicesPerLook && (index < start || index >= this.#looked)) return [];
       const { link, programId } = attached;
       const found = stateOf(link, device);
       if (!found.isAttached) return is(`the wire program for ${where} was detached`);
-      if (found.programId !== programId) return is(`the wire program for ${where} was replaced`);
+      return found.programId === programId ? [] : is(`the wire program for ${where} was replaced`);
+    });
+  }
+
+  #unpinned(): readonly DeviceFault[] {
+    return [...this.#attached.values()].flatMap(({ device, link }) => {
       if (isFilter(link)) return [];
       using pinned = openPinnedLink(this.#pinOf(device.index));
-      return pinned?.id === link.id ? [] : is(`the link of the wire program for ${where} was unpinned`);
+      if (pinned?.id === link.id) return [];
+      return [{ device, fault: `the link of the wire program for ${this.#where(device)} was unpinned` }];
     });
+  }
+
+  #where({ name }: Device): string {
+    return `${this.#options.ipFamily} on ${name}`;
   }
 
   /** Closes links; they stay attached. */

@@ -56,7 +56,7 @@ export interface WirePathOptions extends UplinkOptions {
 const gatherInterval = millis(100);
 /** Pause after a listing, as a multiple of its duration: listing hundreds of devices takes milliseconds, and each new pod changes some. */
 const restFactor = 20;
-/** Longest pause. The next look for faults is after 400 ms, and new devices must have the program by then. */
+/** Longest pause. The next look for faults is after 800 ms, and new devices must have the program by then. */
 const maxRest = millis(300);
 /** Pause after a failure, because the kernel will refuse the same again for a while. */
 const retryInterval = seconds(1);
