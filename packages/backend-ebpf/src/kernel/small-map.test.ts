@@ -1,7 +1,7 @@
 import { MemoryBpfMap } from '@switchyard/native/testing';
 import { beforeEach, expect, test } from 'vitest';
 import { mapShapes, smallestSizes } from '../render/layouts.ts';
-import { holdsElements, writeElements } from './small-map.ts';
+import { SmallMapWatch, writeElements } from './small-map.ts';
 import { masqueradeElements, type Network } from './wire/devices.ts';
 
 const shapes = mapShapes(smallestSizes);
@@ -28,14 +28,30 @@ const network = (...addresses: readonly (readonly [device: number, address: Uint
 });
 
 test('masquerade addresses are written once, changed where they change, and deleted with their device', () => {
+  const watch = new SmallMapWatch();
+  const holds = (one: Network): boolean => watch.holds(masquerade, () => masqueradeElements(one));
   const before = network([2, ipv4(10, 0, 0, 1)], [3, ipv4(10, 0, 1, 1)]);
-  expect(holdsElements(masquerade, masqueradeElements(before))).toBe(false);
+  expect(holds(before)).toBe(false);
   expect(writeElements(masquerade, masqueradeElements(before))).toBe(3);
-  expect(holdsElements(masquerade, masqueradeElements(before))).toBe(true);
+  expect(holds(before)).toBe(true);
   expect(writeElements(masquerade, masqueradeElements(before))).toBe(0);
   const after = network([2, ipv4(10, 0, 0, 2)]);
-  expect(holdsElements(masquerade, masqueradeElements(after))).toBe(false);
+  watch.forget();
+  expect(holds(after)).toBe(false);
   expect(writeElements(masquerade, masqueradeElements(after))).toBe(3); // of the device, of all others, and one gone
   expect(masquerade.lookup(Uint8Array.of(2, 0, 0, 0))).toEqual(ipv4(10, 0, 0, 2));
   expect(masquerade.lookup(Uint8Array.of(3, 0, 0, 0))).toBeUndefined();
+});
+
+test('elements are compared again only after the map has changed', () => {
+  const watch = new SmallMapWatch();
+  const wanted = masqueradeElements(network([2, ipv4(10, 0, 0, 1)]));
+  let comparisons = 0;
+  const holds = (): boolean => watch.holds(masquerade, () => (comparisons++, wanted));
+  writeElements(masquerade, wanted);
+  expect([holds(), holds(), comparisons]).toEqual([true, true, 1]);
+  masquerade.update(Uint8Array.of(2, 0, 0, 0), ipv4(10, 0, 0, 9));
+  expect([holds(), holds(), comparisons]).toEqual([false, false, 3]);
+  writeElements(masquerade, wanted);
+  expect([holds(), holds(), comparisons]).toEqual([true, true, 4]);
 });

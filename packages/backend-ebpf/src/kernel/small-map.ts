@@ -10,9 +10,27 @@ export function writeElements(map: BpfMap, wanted: readonly MapElement[]): numbe
   return missing.length + extra.length;
 }
 
-export function holdsElements(map: BpfMap, wanted: readonly MapElement[]): boolean {
-  const { missing, extra } = differences(map, wanted);
-  return missing.length + extra.length === 0;
+/** Whether a small map holds what it shall. Compares elements only if the map's bytes are not those that were right before. */
+export class SmallMapWatch {
+  #right: readonly [keys: Uint8Array, values: Uint8Array] | undefined;
+
+  /** Throws `NativeError`. */
+  holds(map: BpfMap, wanted: () => readonly MapElement[]): boolean {
+    const { keys, values } = map.entries();
+    const [rightKeys, rightValues] = this.#right ?? [];
+    if (rightKeys !== undefined && rightValues !== undefined) {
+      if (Buffer.compare(keys, rightKeys) === 0 && Buffer.compare(values, rightValues) === 0) return true;
+    }
+    const { missing, extra } = differences(map, wanted());
+    const isRight = missing.length + extra.length === 0;
+    this.#right = isRight ? [keys.slice(), values.slice()] : undefined;
+    return isRight;
+  }
+
+  /** For other wanted elements. */
+  forget(): void {
+    this.#right = undefined;
+  }
 }
 
 /** Elements of a small map: values by their keys in hexadecimal digits. */

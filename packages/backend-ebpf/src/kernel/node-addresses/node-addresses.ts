@@ -13,7 +13,7 @@ import {
 import { addressChanges, localAddresses } from '@switchyard/native';
 import type { MapSet } from '../kernel.ts';
 import { addressBytes } from '../../render/settings/address-bytes.ts';
-import { holdsElements, type MapElement, writeElements } from '../small-map.ts';
+import { type MapElement, SmallMapWatch, writeElements } from '../small-map.ts';
 import { nodeAddressFlags } from '../../render/layouts.ts';
 
 export type AddressesOfTable = Pick<ForwardingTable, 'nodePortCidrs'>;
@@ -39,6 +39,7 @@ export class NodeAddresses {
   #table: AddressesOfTable | undefined;
   /** Elements of the last write. */
   #written: readonly MapElement[] = [];
+  readonly #watch = new SmallMapWatch();
 
   constructor(options: NodeAddressesOptions) {
     const { ipFamily, netns, read } = options;
@@ -62,7 +63,9 @@ export class NodeAddresses {
   /** Descriptions of differences from the last write. */
   findDamage(): readonly string[] {
     if (this.#table === undefined) return [];
-    return holdsElements(this.#options.maps().node_addresses, this.#written) ? [] : ['map node_addresses edited'];
+    return this.#watch.holds(this.#options.maps().node_addresses, () => this.#written)
+      ? []
+      : ['map node_addresses edited'];
   }
 
   #write(): number {
@@ -73,6 +76,7 @@ export class NodeAddresses {
     ]);
     const writes = writeElements(this.#options.maps().node_addresses, wanted);
     this.#written = wanted;
+    this.#watch.forget();
     return writes;
   }
 }

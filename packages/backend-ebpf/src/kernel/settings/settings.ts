@@ -9,7 +9,7 @@ import {
   wordCount,
 } from '../../render/settings/configuration.ts';
 import { firstAddressBytes, prefixBits } from '../../render/settings/address-bytes.ts';
-import { holdsElements, type MapElement, writeElements } from '../small-map.ts';
+import { type MapElement, SmallMapWatch, writeElements } from '../small-map.ts';
 
 /** Maps of the settings, and the settings that no table has. */
 export interface SettingsOptions extends Pick<ConfigurationConstants, 'udpSticky'> {
@@ -26,6 +26,7 @@ export class Settings {
   #table: SettingsOfTable | undefined;
   /** A Service has a cluster IP in no service CIDR. Stays true after the Service's deletion, until the next `apply`. */
   #hasClusterIpsElsewhere = false;
+  readonly #podCidrs = new SmallMapWatch();
   /** Words of `configuration` that the last look found right; undefined after a write. */
   #right: BigUint64Array | undefined;
 
@@ -36,6 +37,7 @@ export class Settings {
   /** Writes the differences from the maps' content; returns writes. Must precede the attachment of programs. Throws `NativeError`. */
   apply(table: SettingsOfTable): number {
     this.#table = table;
+    this.#podCidrs.forget();
     this.#hasClusterIpsElsewhere = isAnyElsewhere(table.services.values(), table);
     return this.#writeConfiguration(table) + writeElements(this.#options.maps().pod_cidrs, podCidrsOf(table));
   }
@@ -50,15 +52,16 @@ export class Settings {
 
   /** Descriptions of differences from the last `apply`. */
   findDamage(): readonly string[] {
-    if (this.#table === undefined) return [];
+    const table = this.#table;
+    if (table === undefined) return [];
     const { configuration, pod_cidrs } = this.#options.maps();
     const current = wordsOf(configuration);
     const isRight = this.#right !== undefined && current.every((word, index) => word === this.#right?.[index]);
-    const isEdited = !isRight && this.#writesFor(this.#table, current).length > 0;
+    const isEdited = !isRight && this.#writesFor(table, current).length > 0;
     this.#right = isEdited ? undefined : isRight ? this.#right : current.slice();
     return [
       ...(isEdited ? ['map configuration edited'] : []),
-      ...(holdsElements(pod_cidrs, podCidrsOf(this.#table)) ? [] : ['map pod_cidrs edited']),
+      ...(this.#podCidrs.holds(pod_cidrs, () => podCidrsOf(table)) ? [] : ['map pod_cidrs edited']),
     ];
   }
 

@@ -22,7 +22,7 @@ import {
 import type { MapSet, Wire } from '../kernel.ts';
 import type { OpenMapSet } from '../open-map-set.ts';
 import { objectFile } from '../programs/object-files.ts';
-import { holdsElements, writeElements } from '../small-map.ts';
+import { SmallMapWatch, writeElements } from '../small-map.ts';
 import {
   bridgesForRules,
   chooseUplinks,
@@ -76,6 +76,8 @@ export class WirePath implements Wire {
   #isStale = true;
   #isWarned = false;
   #network: Network = noNetwork;
+  /** Of `masq_addresses`. */
+  readonly #addresses = new SmallMapWatch();
   #podDetector: PodDetector = { kind: 'none' };
   #needsRules = false;
   /** Resolved by the first `ensure`. */
@@ -182,11 +184,12 @@ export class WirePath implements Wire {
     if (this.#hasNews()) {
       if (!wasStale) return this.#guard.findFaults();
       this.#network = this.#readNetwork();
+      this.#addresses.forget();
     }
     return [
       ...this.#guard.findFaults(),
       ...this.#programs.findFaults(this.#wanted(), () => this.#readNetwork().devices),
-      ...(holdsElements(this.#maps.masq_addresses, masqueradeElements(this.#network))
+      ...(this.#addresses.holds(this.#maps.masq_addresses, () => masqueradeElements(this.#network))
         ? []
         : ['masquerade addresses are not those of the network devices']),
     ];
@@ -218,6 +221,7 @@ export class WirePath implements Wire {
       logger.warn(text, { ipFamily: this.ipFamily, patterns });
     }
     this.#isWarned = wanted.length === 0;
+    this.#addresses.forget();
     const writes = writeElements(maps.masq_addresses, masqueradeElements(this.#network));
     const all = writes + this.#programs.put(this.#program(maps), wanted, this.#network.devices);
     this.#isStale = false;
