@@ -18,7 +18,7 @@ const patterns: readonly (readonly [file: RegExp, text: RegExp])[] = [
   [/^package\.json$/, new RegExp(String.raw`^ +"@switchyard/[\w-]+": "${number}"`, 'gm')],
   [/^Chart\.yaml$/, new RegExp(`^(?:version|appVersion): ${number}$`, 'gm')],
   [/^kustomization\.yaml$/, new RegExp(`^ +newTag: ${number}$`, 'gm')],
-  [/^(?:version|run-command)\.ts$/, new RegExp(`^export const version = '${number}'`, 'gm')],
+  [/^(?:version|report-file)\.ts$/, new RegExp(`^(?:export )?const version = '${number}'`, 'gm')],
   [/./, new RegExp(String.raw`\bswitchyard/[\w{}$-]+:${number}`, 'g')],
 ];
 

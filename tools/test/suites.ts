@@ -65,7 +65,7 @@ export function stages(kind: 'all' | 'quick'): readonly Stage[] {
   return [
     first,
     { width: 2, suites: [...suitesOf('exhaustive'), ...units] },
-    { width: 2, suites: suitesOf('privileged') },
+    { width: 3, suites: suitesOf('privileged') },
     { width: 1, suites: suitesOf('quiet') },
   ];
 }

@@ -81,7 +81,7 @@ function endpoint(number: number): object {
   };
 }
 
-/** How the server answers. One that refuses WatchList is asked for a list. */
+/** How the server answers. The client lists where WatchList is refused. */
 interface Mode {
   readonly name: string;
   readonly hasWatchList: boolean;

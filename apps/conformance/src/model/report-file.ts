@@ -115,7 +115,9 @@ export interface ReportFile {
   readonly runs: readonly RunReport[];
 }
 
+const version = '0.1.0';
+
 /** A report of these runs by this version of the tool. */
 export function reportOf(runs: readonly RunReport[]): ReportFile {
-  return { schema: 'switchyard-conformance/2', version: '0.1.0', runs };
+  return { schema: 'switchyard-conformance/2', version, runs };
 }

@@ -83,7 +83,7 @@ function tryParse(json: Buffer): RawObject | undefined {
   }
 }
 
-/** What is left of a list without the items before. */
+/** The end of a list, without the items that were taken before. */
 function parseList(json: Buffer, request: string): { readonly items: readonly RawObject[]; readonly version: string } {
   let parsed: unknown;
   try {
