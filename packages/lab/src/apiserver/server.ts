@@ -24,6 +24,8 @@ export interface ApiServerOptions {
   readonly serviceCidrs?: readonly Cidr[];
   /** Default 60 s. */
   readonly bookmarkInterval?: Millis;
+  /** Compresses a watch that lists first for clients that take gzip, as API servers from 1.37 do (WatchListCompression). Default false. */
+  readonly compressesWatchLists?: boolean;
   /** Events remembered for resuming watches, over all kinds. Default 100,000. */
   readonly historyLimit?: number;
   /** Runs the namespace controller and the garbage collector (owner references). Default true. */
@@ -72,6 +74,7 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
     resources: [...resources, betaEndpointSlices],
     clock,
     bookmarkInterval: options.bookmarkInterval ?? millis(60_000),
+    compressesWatchLists: options.compressesWatchLists ?? false,
     faults: new FaultList(),
     access: createAccess(),
     sessions: new Set(),

@@ -1,7 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock, Millis } from '@switchyard/core';
 import { methodNotAllowed, noSuchResource, notFound } from '../status-error.ts';
-import { type Answer, answerForError, jsonAnswer, negotiate, readBody, sendAnswer, textAnswer } from './messages.ts';
+import {
+  acceptsGzip,
+  type Answer,
+  answerForError,
+  jsonAnswer,
+  negotiate,
+  readBody,
+  sendAnswer,
+  textAnswer,
+} from './messages.ts';
 import { type Fault, type FaultList, slowDown } from './faults.ts';
 import { listObjects, parseListOptions } from './list.ts';
 import { parseProxyPath, type ProxyExchange, proxyToPod } from './pod-proxy.ts';
@@ -103,7 +112,8 @@ async function answerRequest(context: ServerContext, exchange: ProxyExchange): P
         const body = await listObjects(context, { resource: info.resource, options, render }, exchange.signal);
         return { status: 200, body };
       }
-      const watch = { resource: info.resource, options, render, response };
+      const isCompressed = context.compressesWatchLists && options.sendInitialEvents && acceptsGzip(request);
+      const watch = { resource: info.resource, options, render, response, isCompressed };
       const session = new WatchSession(context, watch, () => void context.sessions.delete(session));
       context.sessions.add(session);
       session.start();
@@ -193,6 +203,7 @@ export interface ServerContext {
   readonly clock: Clock;
   /** Between bookmarks of a watch. */
   readonly bookmarkInterval: Millis;
+  readonly compressesWatchLists: boolean;
   readonly faults: FaultList;
   readonly access: AccessCheck;
   readonly sessions: Set<WatchSession>;

@@ -155,6 +155,7 @@ export function jsonAnswer(body: unknown): Answer {
   return { status: 200, body: `${JSON.stringify(body)}\n` };
 }
 
-function acceptsGzip(request: IncomingMessage): boolean {
+/** Whether the client takes gzip. */
+export function acceptsGzip(request: IncomingMessage): boolean {
   return /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''));
 }

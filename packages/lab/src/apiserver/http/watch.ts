@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { gzipSync } from 'node:zlib';
 import type { JsonObject } from '../json.ts';
 import { apiVersionOf, type ResourceDefinition } from '../resource.ts';
 import { expired } from '../status-error.ts';
@@ -13,6 +14,8 @@ export interface WatchRequest {
   readonly options: ListOptions;
   readonly render: RenderOptions;
   readonly response: ServerResponse;
+  /** Whether each write is a gzip member (kubernetes/kubernetes#139925). */
+  readonly isCompressed: boolean;
 }
 
 /** Duration of a watch without `timeoutSeconds`. */
@@ -50,6 +53,7 @@ export class WatchSession {
     const { resource, response } = this.#request;
     setCommonHeaders(response);
     response.setHeader('Content-Type', 'application/json');
+    if (this.#request.isCompressed) response.setHeader('Content-Encoding', 'gzip');
     response.writeHead(200);
     response.flushHeaders();
     response.once('close', () => this.#release());
@@ -79,7 +83,7 @@ export class WatchSession {
   resume(): void {
     const held = this.#held;
     this.#held = undefined;
-    if (held !== undefined && held.length > 0) this.#request.response.write(held.join(''));
+    if (held !== undefined && held.length > 0) this.#write(held.join(''));
   }
 
   /** Sends the events before the live ones; returns false if that ended the stream. */
@@ -187,8 +191,9 @@ export class WatchSession {
   }
 
   #write(text: string): void {
-    if (this.#held === undefined) this.#request.response.write(text);
-    else this.#held.push(text);
+    const { response, isCompressed } = this.#request;
+    if (this.#held !== undefined) this.#held.push(text);
+    else response.write(isCompressed ? gzipSync(text, { level: 1 }) : text);
   }
 
   #release(): void {
