@@ -53,7 +53,7 @@ async function runOnCluster(
   const cases = selectCases({ dataplane: proxy.dataplane, cell }, config);
   const openEnvironment = () => Promise.resolve(environment);
   const run = { target: 'cluster', proxy, cell, cases, laneNames: [lane], openEnvironment } as const;
-  return runProxies([{ ...run, kernel: nodes.node1.kernel }], { ...config, jobs: 1, onProgress }, signal);
+  return await runProxies([{ ...run, kernel: nodes.node1.kernel }], { ...config, jobs: 1, onProgress }, signal);
 }
 
 /** Removes the namespaces of earlier runs from a cluster and returns their names. */

@@ -33,7 +33,7 @@ export function folderStore(folder: string): EntryStore {
     write: (ipFamily, entries) =>
       tried(`cannot write ${pathOf(ipFamily)}`, async () => {
         const path = pathOf(ipFamily);
-        if (entries.size === 0) return await rm(path, { force: true });
+        if (entries.size === 0) return rm(path, { force: true });
         await mkdir(folder, { recursive: true });
         await writeFile(`${path}.new`, printEntries(entries));
         await rename(`${path}.new`, path); // readers see the old file or the new one

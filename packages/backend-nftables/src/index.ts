@@ -23,7 +23,7 @@ export const nftablesBackend: DataplaneBackendFactory<NftablesHost> = {
       if (!(error instanceof HostError)) throw error;
       if (!(error instanceof NftError)) return { status: 'unusable', reasons: [error.message] };
     }
-    return await probeHost({ netns: host.netns }, signal);
+    return probeHost({ netns: host.netns }, signal);
   },
   open: async (host: NftablesHost, ipFamily: IpFamily): Promise<DataplaneBackend> =>
     new NftablesBackend(host, openTransport(host), ipFamily),

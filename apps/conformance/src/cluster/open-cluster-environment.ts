@@ -120,7 +120,7 @@ export async function cleanUpCluster(
 ): Promise<readonly string[]> {
   await using api = apiOf(options);
   const { clock, onProgress } = options;
-  return removeAllRuns({ api, clock, onProgress }, signal);
+  return await removeAllRuns({ api, clock, onProgress }, signal);
 }
 
 /** Advice for users of `--target cluster`, by HTTP status; 0: no connection. */

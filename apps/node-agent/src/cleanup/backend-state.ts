@@ -48,9 +48,9 @@ export async function removeEbpfState(
   place: BackendPlace,
   signal: AbortSignal,
 ): Promise<Removal> {
-  return await removalOf(async () => {
+  return removalOf(async () => {
     const { host } = place;
-    if (await hasBpffs(host)) return await cleanBackend(backend, place, signal);
+    if (await hasBpffs(host)) return cleanBackend(backend, place, signal);
     const tables = await ebpfTables(host);
     if (tables.length === 0) return nothingRemoved;
     throw new HostError(
@@ -71,7 +71,7 @@ export async function removeLeftEbpfState(
   signal: AbortSignal,
 ): Promise<Removal> {
   if ((await hasBpffs(place.host)) && !(await mayEbpfStateBeThere(place.host, signal))) return nothingRemoved;
-  return await removeEbpfState(backend, place, signal);
+  return removeEbpfState(backend, place, signal);
 }
 
 /** Whether there are pins or tables of the ebpf mode, or the search failed. Rejects only when aborted. */

@@ -22,7 +22,7 @@ const mostOnPath = 20;
 /** Executed files beside the path: what they do, and which they are. */
 const besidePath: Readonly<Record<string, RegExp>> = {
   'connects the stages of the agent': /^apps\/node-agent\//,
-  'measures and logs': /^packages\/host\/|(-metrics|-status|-counts|-log|heartbeat|api-server-addresses)\.ts$/,
+  'measures and logs': /^packages\/host\/|(-metrics|-status|-counts|-log|heartbeat|api-server-connection)\.ts$/,
   'acts after the write': /core\/src\/(health|engine\/conntrack)\/|family-flows\.ts$/,
   'separates foreign changes from our own': /\/watch\/|netfilter\/src\/nftables\/|drift-watch\.ts$|rtnetlink\//,
   'delays the first apply': /start-condition\.ts$/,

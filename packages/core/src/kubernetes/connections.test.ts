@@ -38,7 +38,7 @@ async function get(connection: ApiServerConnection): Promise<string> {
     for await (const chunk of body.chunks()) chunks.push(chunk);
     return Buffer.concat(chunks).toString();
   };
-  return client.get(request, read, never);
+  return await client.get(request, read, never);
 }
 
 const serverTls = {

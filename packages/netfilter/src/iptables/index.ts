@@ -3,6 +3,5 @@ export * from './plan-removal.ts';
 export * from './remove-chains.ts';
 export * from './kube-proxy-chains.ts';
 export * from './place.ts';
-export * from './kube-proxy-chains.ts';
 export * from './programs.ts';
 export * from './line-splitter.ts';

@@ -140,3 +140,10 @@ function targetOf(spec: string): string {
   }
   return '';
 }
+
+/** Reads the whole text of `iptables-save` or `ip6tables-save`. */
+export function parseIptablesSave(text: string): IptablesSave {
+  const { take, save } = saveCollector();
+  for (const line of text.split('\n')) take(line);
+  return save;
+}

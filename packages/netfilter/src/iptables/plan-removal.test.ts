@@ -1,15 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { kubeProxySave, type LeftService } from '../testing/kube-proxy-save.ts';
 import { allButForward, allOfKubeProxy, isKubeProxyChain } from './kube-proxy-chains.ts';
-import { type IptablesSave, saveCollector } from './parse-save.ts';
+import { parseIptablesSave } from './parse-save.ts';
 import { planRemoval, type RemovalWish, type TableRemoval } from './plan-removal.ts';
-
-/** The text of `iptables-save` or `ip6tables-save` as a whole. */
-function parseIptablesSave(text: string): IptablesSave {
-  const { take, save } = saveCollector();
-  for (const line of text.split('\n')) take(line);
-  return save;
-}
 
 const cart: LeftService = {
   ipFamily: 'IPv4',

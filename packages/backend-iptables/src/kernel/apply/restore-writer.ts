@@ -94,7 +94,7 @@ export class RestoreWriter implements GroupWriter<Group, Change> {
   }
 
   async #restore(text: RestoreText<Group>, signal: AbortSignal): Promise<RestoreResult> {
-    return text.transactions === 0 ? { status: 'done' } : await this.#options.client.restore(text.pieces(), signal);
+    return text.transactions === 0 ? { status: 'done' } : this.#options.client.restore(text.pieces(), signal);
   }
 
   #finish(part: readonly Planned[], text: RestoreText<Group>): void {
