@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { collectedFamily, type MetricFamily } from './prometheus-text.ts';
 
-/** Sampling interval of the event loop's delay, in milliseconds. Ten wake-ups a second; none runs JavaScript. */
-const resolution = 100;
+/** Sampling interval of the event loop's delay, in milliseconds. Ten samples a second were most of an idle agent's CPU. */
+const resolution = 1000;
 
 /** Process metrics under the names that Prometheus clients share, and Node's own metrics. Linux only. */
 export interface ProcessMetrics extends Disposable {

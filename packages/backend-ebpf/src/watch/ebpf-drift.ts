@@ -62,9 +62,16 @@ export class EbpfDrift {
     for (;;) {
       await this.#gate.free(signal);
       const tally = await this.#compareAll(pace, signal);
-      if (tally === undefined) await clock.sleep(pace.afterRound(), signal);
+      if (tally === undefined) await this.#restAfter(pace, signal);
       else await this.#tell(tally, report, signal);
     }
+  }
+
+  /** Until the next look, to wake up once for both; longer after expensive rounds. */
+  async #restAfter(pace: Pace, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
+    const rest = pace.afterRound();
+    await clock.sleep(rest > lookInterval ? rest : untilBeat(clock, lookInterval), signal);
   }
 
   /** Runs one round; ends with the first part that differs. */

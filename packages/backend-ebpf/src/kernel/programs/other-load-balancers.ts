@@ -147,8 +147,8 @@ export interface OthersOptions {
   readonly logger: Logger;
 }
 
-/** Calls of `notice` per search: one search every few seconds. */
-const looksBetween = 4;
+/** Calls of `notice` per search: one search every ten seconds. */
+const looksBetween = 12;
 
 /** Detects other load balancers at our cgroup: refuses to start beside one, and warns of one that starts later. */
 export class OthersWatch {
