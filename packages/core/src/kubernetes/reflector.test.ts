@@ -109,7 +109,10 @@ describe('list', () => {
     const again = await h.next();
     expect(again.query.has('watch')).toBe(false);
     expect(again.query.get('resourceVersion')).toBe('20'); // no other server may answer with an older state
-    again.answer(504, { kind: 'Status', code: 504, message: 'Too large resource version' });
+    again.answer(429, 'too many requests');
+    const afterOverload = await h.next();
+    expect(afterOverload.query.get('resourceVersion')).toBe('20'); // says nothing of the version
+    afterOverload.answer(504, { kind: 'Status', code: 504, message: 'Too large resource version' });
     expect((await h.next()).query.get('resourceVersion')).toBe('0'); // etcd was restored
   });
 

@@ -137,7 +137,7 @@ export class Reflector<K extends ResourceKind> {
     if ((isCut(failure) || isSilent(failure)) && isFruitful) return this.#backOff.next();
     if (this.#resourceVersion === undefined) {
       const { status } = failure;
-      if (status !== undefined) this.#lastVersion = undefined; // perhaps etcd was restored, and it lies in the future
+      if (isRefusedVersion(failure)) this.#lastVersion = undefined; // perhaps etcd was restored, and it lies in the future
       // Authorization comes before routing: a role older than the resource gives 403 where it is not served.
       if (this.#options.query.isOptional && (status === 404 || status === 403)) return this.#markAbsent(failure);
       if (!this.#hasWatchList || (status !== 400 && status !== 422)) return this.#fail(failure);
