@@ -1,10 +1,10 @@
-import type { BpfMap } from '@switchyard/native';
+import type { BpfEntries, BpfMap, BpfMapShape } from '@switchyard/native';
 
 export type MapElement = readonly [key: Uint8Array, value: Uint8Array];
 
 /** Makes a small map hold exactly these elements; writes new and changed ones before it deletes. Returns writes. Throws `NativeError`. */
 export function writeElements(map: BpfMap, wanted: readonly MapElement[]): number {
-  const { missing, extra } = differences(map, wanted);
+  const { missing, extra } = differences(readElements(map), wanted);
   for (const [key, value] of missing) map.update(key, value);
   for (const key of extra) map.delete(key);
   return missing.length + extra.length;
@@ -12,18 +12,15 @@ export function writeElements(map: BpfMap, wanted: readonly MapElement[]): numbe
 
 /** Whether a small map holds what it shall. Compares elements only if the map's bytes are not those that were right before. */
 export class SmallMapWatch {
-  #right: readonly [keys: Uint8Array, values: Uint8Array] | undefined;
+  #right: BpfEntries | undefined;
 
   /** Throws `NativeError`. */
   holds(map: BpfMap, wanted: () => readonly MapElement[]): boolean {
-    const { keys, values } = map.entries();
-    const [rightKeys, rightValues] = this.#right ?? [];
-    if (rightKeys !== undefined && rightValues !== undefined) {
-      if (Buffer.compare(keys, rightKeys) === 0 && Buffer.compare(values, rightValues) === 0) return true;
-    }
-    const { missing, extra } = differences(map, wanted());
+    const entries = map.entries();
+    if (this.#right !== undefined && isSame(entries, this.#right)) return true;
+    const { missing, extra } = differences(elementsOf(entries, map.shape), wanted());
     const isRight = missing.length + extra.length === 0;
-    this.#right = isRight ? [keys.slice(), values.slice()] : undefined;
+    this.#right = isRight ? entries : undefined;
     return isRight;
   }
 
@@ -33,10 +30,16 @@ export class SmallMapWatch {
   }
 }
 
+function isSame(a: BpfEntries, b: BpfEntries): boolean {
+  return Buffer.compare(a.keys, b.keys) === 0 && Buffer.compare(a.values, b.values) === 0;
+}
+
 /** Elements of a small map: values by their keys in hexadecimal digits. */
 export function readElements(map: BpfMap): Map<string, Uint8Array> {
-  const { keys, values, count } = map.entries();
-  const { keySize, valueSize } = map.shape;
+  return elementsOf(map.entries(), map.shape);
+}
+
+function elementsOf({ keys, values, count }: BpfEntries, { keySize, valueSize }: BpfMapShape): Map<string, Uint8Array> {
   const elements = new Map<string, Uint8Array>();
   for (let index = 0; index < count; index++) {
     const key = hexOf(keys.subarray(index * keySize, (index + 1) * keySize));
@@ -45,12 +48,11 @@ export function readElements(map: BpfMap): Map<string, Uint8Array> {
   return elements;
 }
 
-/** Wanted elements that are absent or have another value, and keys of unwanted ones. */
+/** Wanted elements that are absent or have another value, and keys of unwanted ones, which remain in `extra`. */
 function differences(
-  map: BpfMap,
+  extra: Map<string, Uint8Array>,
   wanted: readonly MapElement[],
 ): { readonly missing: readonly MapElement[]; readonly extra: readonly Uint8Array[] } {
-  const extra = readElements(map);
   const missing = wanted.filter(([key, value]) => {
     const found = extra.get(hexOf(key));
     extra.delete(hexOf(key));

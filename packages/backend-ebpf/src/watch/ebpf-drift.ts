@@ -15,7 +15,7 @@ export interface EbpfDriftOptions {
   readonly content: () => Iterable<readonly string[]>;
 }
 
-/** Interval of the cheap checks, which take some 2 ms together. */
+/** Interval of the cheap checks, which take some 2 ms together, and of the rounds over large maps. */
 const lookInterval: Millis = millis(800);
 /** Time after which drift is reported again if no apply began to heal it. */
 const healLimit: Millis = seconds(5);
@@ -103,8 +103,6 @@ export class EbpfDrift {
   }
 }
 
-/** Time between the beginnings of two rounds, in milliseconds. */
-const roundTime = 800;
 /** Maximum share of a CPU: expensive rounds begin less often, up to `longestRound`. */
 const maxShare = 0.02;
 const longestRound = 2500;
@@ -153,7 +151,7 @@ class Pace {
     this.#recent.push(this.#spent);
     if (this.#recent.length > remembered) this.#recent.shift();
     const cost = Math.min(...this.#recent);
-    const rest = Math.min(Math.max(roundTime, cost / maxShare), longestRound) - (now - this.#roundBegan);
+    const rest = Math.min(Math.max(lookInterval, cost / maxShare), longestRound) - (now - this.#roundBegan);
     return millis(Math.max(pause, rest));
   }
 }

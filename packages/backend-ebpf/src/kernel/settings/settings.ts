@@ -54,15 +54,19 @@ export class Settings {
   findDamage(): readonly string[] {
     const table = this.#table;
     if (table === undefined) return [];
-    const { configuration, pod_cidrs } = this.#options.maps();
-    const current = wordsOf(configuration);
-    const isRight = this.#right !== undefined && current.every((word, index) => word === this.#right?.[index]);
-    const isEdited = !isRight && this.#writesFor(table, current).length > 0;
-    this.#right = isEdited ? undefined : isRight ? this.#right : current.slice();
+    const isPodCidrsRight = this.#podCidrs.holds(this.#options.maps().pod_cidrs, () => podCidrsOf(table));
     return [
-      ...(isEdited ? ['map configuration edited'] : []),
-      ...(this.#podCidrs.holds(pod_cidrs, () => podCidrsOf(table)) ? [] : ['map pod_cidrs edited']),
+      ...(this.#isConfigurationRight(table) ? [] : ['map configuration edited']),
+      ...(isPodCidrsRight ? [] : ['map pod_cidrs edited']),
     ];
+  }
+
+  #isConfigurationRight(table: SettingsOfTable): boolean {
+    const current = wordsOf(this.#options.maps().configuration);
+    if (this.#right?.every((word, index) => word === current[index]) === true) return true;
+    const isRight = this.#writesFor(table, current).length === 0;
+    this.#right = isRight ? current.slice() : undefined;
+    return isRight;
   }
 
   #writeConfiguration(table: SettingsOfTable): number {

@@ -183,8 +183,7 @@ export class WirePath implements Wire {
     const wasStale = this.#isStale;
     if (this.#hasNews()) {
       if (!wasStale) return this.#guard.findFaults();
-      this.#network = this.#readNetwork();
-      this.#addresses.forget();
+      this.#renewNetwork();
     }
     return [
       ...this.#guard.findFaults(),
@@ -213,7 +212,7 @@ export class WirePath implements Wire {
   #ensureDevices(maps: MapSet): number {
     this.#isStale = true;
     this.#hasNews(); // the network that is read now includes these changes
-    this.#network = this.#readNetwork();
+    this.#renewNetwork();
     const wanted = this.#wanted();
     if (wanted.length === 0 && !this.#isWarned) {
       const { interfaces: patterns, logger } = this.#options;
@@ -221,7 +220,6 @@ export class WirePath implements Wire {
       logger.warn(text, { ipFamily: this.ipFamily, patterns });
     }
     this.#isWarned = wanted.length === 0;
-    this.#addresses.forget();
     const writes = writeElements(maps.masq_addresses, masqueradeElements(this.#network));
     const all = writes + this.#programs.put(this.#program(maps), wanted, this.#network.devices);
     this.#isStale = false;
@@ -244,6 +242,11 @@ export class WirePath implements Wire {
 
   get #rule(): UplinkRule {
     return { patterns: this.#options.interfaces, podDetector: this.#podDetector };
+  }
+
+  #renewNetwork(): void {
+    this.#network = this.#readNetwork();
+    this.#addresses.forget();
   }
 
   #readNetwork(): Network {
