@@ -21,7 +21,8 @@ afterAll(async () => {
 
 test('kubectl apply, rollout status, restart, scale and delete end when the work is done', async ({ skip }) => {
   needKubectl(skip);
-  const { deployment, service } = zeroapp({ replicas: 2 });
+  // 75 of the lab's short seconds, 1.5 s: `rollout status` starts before the first new pod is ready.
+  const { deployment, service } = zeroapp({ replicas: 2, readyAfter: 75 });
   const objects = [
     { apiVersion: 'apps/v1', kind: 'Deployment', ...deployment },
     { apiVersion: 'v1', kind: 'Service', ...service },
@@ -58,7 +59,7 @@ test('kubectl run and delete of a bare pod', async ({ skip }) => {
   expect(await kubectl(['wait', 'pod/bare', '--for=condition=Ready', '--timeout=20s'])).toContain('condition met');
   expect(await kubectl(['get', 'pod', 'bare', '--no-headers'])).toMatch(/bare\s+1\/1\s+Running\s+0\s/);
   expect(await kubectl(['delete', 'pod', 'bare'])).toContain('"bare" deleted');
-  expect(await podNames()).toEqual([]);
+  expect(await podNames()).not.toContain('bare');
 });
 
 test('kubectl drain moves the pods of a node elsewhere', async ({ skip }) => {

@@ -77,11 +77,16 @@ async function useServices(): Promise<void> {
   }
 }
 
-/** A change with a trigger time, which is in whole seconds: not the second in which the agent started. */
+/**
+ * Two changes. The second one always has a trigger time, a new pod's Ready condition; the first one has none if the pod
+ * is gone before the controller sees it unready. A time is in whole seconds: not the second in which the agent started.
+ */
 async function changeEndpoints(): Promise<void> {
-  const scaled = { kind: 'merge', body: { spec: { replicas: 0 } } } as const;
-  await cluster.api.patch(apiResources.deployments, { name: 'zeroapp' }, scaled, signal);
-  await until(async () => (await ask(clusterIp)) !== 'answered');
+  for (const replicas of [0, 1]) {
+    const scaled = { kind: 'merge', body: { spec: { replicas } } } as const;
+    await cluster.api.patch(apiResources.deployments, { name: 'zeroapp' }, scaled, signal);
+    await until(async () => ((await ask(clusterIp)) === 'answered') === replicas > 0);
+  }
 }
 
 async function drift(): Promise<void> {
