@@ -15,6 +15,7 @@ import {
   startEchoServer,
 } from '@switchyard/lab';
 import type { ApiServerReady } from './api-server.ts';
+import type { Mode } from './modes.ts';
 
 /** A node, two pods that say who they are, a prober in a third pod, and an API server in a process of its own. */
 export interface BenchLab extends AsyncDisposable {
@@ -25,8 +26,7 @@ export interface BenchLab extends AsyncDisposable {
   readonly prober: Prober;
   /** Addresses of the pods `a` and `b`, both answering on `podPort`. */
   readonly addresses: { readonly a: string; readonly b: string };
-  /** With further flags, which win; of this checkout unless a program is given. */
-  startAgent(args: readonly string[], program?: string): LabProcess;
+  startAgent(mode: Pick<Mode, 'proxyMode' | 'args' | 'program'>): LabProcess;
 }
 
 /** Where the pods' echo servers listen. */
@@ -63,8 +63,7 @@ export async function createBenchLab(signal: AbortSignal): Promise<BenchLab> {
     apiServerPid: child.pid ?? 0,
     prober,
     addresses,
-    startAgent: (args, program) =>
-      startAgent(node, kubeconfig, { args, ...(program === undefined ? {} : { program }) }),
+    startAgent: (mode) => startAgent(node, kubeconfig, mode),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

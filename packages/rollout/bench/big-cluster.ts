@@ -1,12 +1,27 @@
 import { apiResources, type EndpointSlice, type ObjectClient } from '@switchyard/core/kubernetes';
 import { podPort } from './bench-lab.ts';
 
-/** Endpoints of each filler Service. Their addresses lead nowhere. */
+/** Endpoints of each filler Service, if not said otherwise. Their addresses lead nowhere. */
 export const endpointsPerService = 10;
 
-/** Creates the fillers numbered `from` up to `to` with one EndpointSlice of ten endpoints each, a few requests at a time. */
-export async function createFillers(api: ObjectClient, from: number, to: number, signal: AbortSignal): Promise<void> {
-  await inParallel(to - from, (index) => createFiller(api, from + index, signal));
+/** What the fillers are. */
+export interface Fillers {
+  readonly services: number;
+  /** Of each Service, in one EndpointSlice. */
+  readonly endpoints: number;
+  /** All Services have the same endpoints. */
+  readonly isShared: boolean;
+}
+
+/** Creates filler Services, a few requests at a time. */
+export async function createFillers(api: ObjectClient, fillers: Fillers | number, signal: AbortSignal): Promise<void> {
+  const { services, endpoints, isShared } =
+    typeof fillers === 'number' ? { services: fillers, endpoints: endpointsPerService, isShared: false } : fillers;
+  await inParallel(services, async (index) => {
+    const first = isShared ? 0 : index * endpoints;
+    const addresses = Array.from({ length: endpoints }, (_, at) => fillerAddress(first + at));
+    await createService(api, `filler-${index}`, addresses, signal);
+  });
 }
 
 /** Calls `work` for 0 to `count` - 1, a few at a time. */
@@ -17,12 +32,6 @@ export async function inParallel(count: number, work: (index: number) => Promise
     for (let index = next++; index < count; index = next++) await work(index);
   };
   await Promise.all(Array.from({ length: inFlight }, worker));
-}
-
-async function createFiller(api: ObjectClient, index: number, signal: AbortSignal): Promise<void> {
-  const first = index * endpointsPerService;
-  const addresses = Array.from({ length: endpointsPerService }, (_, at) => fillerAddress(first + at));
-  await createService(api, `filler-${index}`, addresses, signal);
 }
 
 /** One of 10.128.0.0/9, outside the lab's own networks. */

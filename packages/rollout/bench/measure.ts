@@ -4,7 +4,7 @@ import { millis } from '@switchyard/core';
 import type { LabProcess } from '@switchyard/lab';
 import { createService, inParallel, moveService } from './big-cluster.ts';
 import type { Mode } from './modes.ts';
-import { cpuOf, monotonic, peakRssOf, rssOf } from './process-figures.ts';
+import { cpuOf, monotonic, peakRssOf, receivedBy, rssOf, scheduledOf } from './process-figures.ts';
 import type { BenchLab } from './bench-lab.ts';
 
 /** Figures of one size. All times in milliseconds, memory in MB. */
@@ -13,12 +13,18 @@ export interface SizeFigures {
   readonly coldStarts: readonly number[];
   /** Of the same starts: until the agent knew the cluster. */
   readonly syncs: readonly number[];
+  /** Of the same starts: CPU of the agent and its ended children. */
+  readonly startCpus: readonly number[];
+  /** Bytes that the node received during each of them. */
+  readonly received: readonly number[];
   readonly adoptions: readonly number[];
   readonly rssAfterSync: number;
   /** The most it ever was, until after the changes. */
   readonly rssPeak: number;
   /** When nothing has happened for a while. */
   readonly rssIdle: number;
+  /** Milliseconds of CPU per second of that while; NaN if there was none. */
+  readonly idleCpu: number;
   readonly rssAfterChanges: number;
   readonly changes: readonly number[];
   readonly cpuPerChange: number;
@@ -65,18 +71,23 @@ export class Measurement {
   async run(services: number, rounds: Rounds, signal: AbortSignal): Promise<SizeFigures> {
     const coldStarts: number[] = [];
     const syncs: number[] = [];
-    for (let round = 1; round < rounds.coldStarts; round++) {
-      const { agent, took, synced } = await this.#coldStart();
+    const startCpus: number[] = [];
+    const received: number[] = [];
+    const coldStart = async (): Promise<LabProcess> => {
+      const { agent, took, synced, bytes } = await this.#coldStart();
       coldStarts.push(took);
       syncs.push(synced);
-      await agent.stop(millis(0));
-    }
-    const { agent, took, synced } = await this.#coldStart();
-    coldStarts.push(took);
-    syncs.push(synced);
+      received.push(bytes);
+      startCpus.push(cpuOf(agent.pid));
+      return agent;
+    };
+    for (let round = 1; round < rounds.coldStarts; round++) await (await coldStart()).stop(millis(0));
+    const agent = await coldStart();
     await sleep(2000);
     const rssAfterSync = rssOf(agent.pid);
+    const busy = scheduledOf(agent.pid);
     await sleep(rounds.idleTime);
+    const idleCpu = ((scheduledOf(agent.pid) - busy) / rounds.idleTime) * 1000;
     const rssIdle = rssOf(agent.pid);
     const { changes, cpuPerChange, apiServerCpuPerChange } = await this.#changes(agent, rounds.changes, signal);
     const rssAfterChanges = rssOf(agent.pid);
@@ -89,10 +100,13 @@ export class Measurement {
       services,
       coldStarts,
       syncs,
+      startCpus,
+      received,
       adoptions,
       rssAfterSync,
       rssPeak,
       rssIdle,
+      idleCpu,
       rssAfterChanges,
       changes,
       cpuPerChange,
@@ -111,12 +125,14 @@ export class Measurement {
 
   /** From the start of the process, in a kernel without a table, to the answer of the last Service. */
   async #coldStart(mode: Mode = this.#mode): Promise<ColdStart> {
-    await mode.flush(this.#benchLab.node);
+    await mode.flush(this.#benchLab);
+    const before = await receivedBy(this.#benchLab.node);
     const start = monotonic();
     const wallStart = Date.now();
-    const agent = this.#benchLab.startAgent(mode.args, mode.program);
+    const agent = this.#benchLab.startAgent(mode);
     const at = await this.#answer(agent, this.#pod);
-    return { agent, took: at - start, synced: loggedAt(agent, 'in sync') - wallStart };
+    const bytes = (await receivedBy(this.#benchLab.node)) - before;
+    return { agent, took: at - start, synced: loggedAt(agent, 'in sync') - wallStart, bytes };
   }
 
   /** The table exists, but one endpoint moved while no agent ran: from the start to its answer. */
@@ -124,7 +140,7 @@ export class Measurement {
     this.#pod = other(this.#pod);
     await moveService(this.#benchLab.api, moved, this.#benchLab.addresses[this.#pod], signal);
     const start = monotonic();
-    const agent = this.#benchLab.startAgent(mode.args, mode.program);
+    const agent = this.#benchLab.startAgent(mode);
     const at = await this.#answer(agent, this.#pod);
     await agent.stop(millis(0));
     return at - start;
@@ -207,6 +223,7 @@ interface ColdStart {
   readonly agent: LabProcess;
   readonly took: number;
   readonly synced: number;
+  readonly bytes: number;
 }
 
 /** Wall clock of the first line with this message. */

@@ -1,14 +1,17 @@
-import type { LabNode } from '@switchyard/lab';
+import type { AgentMode, LabNode } from '@switchyard/lab';
+import type { BenchLab } from './bench-lab.ts';
 
 /** One way of the agent to program the kernel. */
 export interface Mode {
   readonly name: string;
-  /** Flags of the agent. */
+  /** Default: `nftables`. */
+  readonly proxyMode?: AgentMode;
+  /** Further flags of the agent. */
   readonly args: readonly string[];
   /** The agent; default: that of this checkout. */
   readonly program?: string;
-  /** Takes every rule out of the node's kernel. */
-  flush(node: LabNode): Promise<void>;
+  /** Takes every rule and program out of the node's kernel. */
+  flush(benchLab: Pick<BenchLab, 'node' | 'startAgent'>): Promise<void>;
 }
 
 /** As kube-proxy was measured: its default of a second would be all that one sees of steady change. */
@@ -18,20 +21,35 @@ const quick = '--iptables-min-sync-period=10ms';
 export const nftables: Mode = {
   name: 'nftables',
   args: [],
-  flush: (node) => expectZero(node, 'nft', ['flush', 'ruleset']),
+  flush: ({ node }) => expectZero(node, 'nft', ['flush', 'ruleset']),
 };
 
 /** Both iptables of the kernel. */
 export const iptables: Readonly<Record<'nft' | 'legacy', Mode>> = {
   nft: {
     name: 'iptables (nft)',
-    args: ['--proxy-mode=iptables', '--switchyard-iptables-variant=nft', quick],
-    flush: (node) => expectZero(node, 'nft', ['flush', 'ruleset']),
+    proxyMode: 'iptables',
+    args: ['--switchyard-iptables-variant=nft', quick],
+    flush: ({ node }) => expectZero(node, 'nft', ['flush', 'ruleset']),
   },
   legacy: {
     name: 'iptables (legacy)',
-    args: ['--proxy-mode=iptables', '--switchyard-iptables-variant=legacy', quick],
-    flush: (node) => expectZero(node, 'iptables-legacy-restore', [], emptyTables),
+    proxyMode: 'iptables',
+    args: ['--switchyard-iptables-variant=legacy', quick],
+    flush: ({ node }) => expectZero(node, 'iptables-legacy-restore', [], emptyTables),
+  },
+};
+
+/** With programs at the uplink where the kernel can. */
+export const ebpf: Mode = {
+  name: 'ebpf',
+  proxyMode: 'ebpf',
+  args: [],
+  flush: async ({ node, startAgent }) => {
+    const cleaner = startAgent({ proxyMode: 'ebpf', args: ['--cleanup'] });
+    const status = await cleaner.ended;
+    if (status !== 0) throw new Error(`the clean-up ended with ${status}; see ${cleaner.logFile}`);
+    await expectZero(node, 'nft', ['flush', 'ruleset']);
   },
 };
 

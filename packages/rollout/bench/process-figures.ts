@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
+import type { LabNode } from '@switchyard/lab';
 
 /** Resident memory of a process in MB. */
 export function rssOf(pid: number): number {
@@ -16,6 +17,22 @@ export function peakRssOf(pid: number): number {
 export function cpuOf(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
   return [11, 12, 13, 14].reduce((sum, index) => sum + Number(fields[index] ?? 0), 0) * 10;
+}
+
+/** Bytes that the devices of a node have received, without loopback. */
+export async function receivedBy(node: LabNode): Promise<number> {
+  const { stdout } = await node.run('cat', ['/proc/net/dev']);
+  const counts = stdout.matchAll(/^\s*(\S+): *(\d+)/gm);
+  return Array.from(counts, ([, device, bytes]) => (device === 'lo' ? 0 : Number(bytes))).reduce((a, b) => a + b, 0);
+}
+
+/** CPU milliseconds of all threads of a process, exactly; without ended children and threads. */
+export function scheduledOf(pid: number): number {
+  const threads = readdirSync(`/proc/${pid}/task`);
+  const nanos = threads.map((thread) =>
+    Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]),
+  );
+  return nanos.reduce((sum, one) => sum + one, 0) / 1e6;
 }
 
 /** CLOCK_MONOTONIC in milliseconds, which all processes of the machine share. */

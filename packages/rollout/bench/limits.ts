@@ -1,0 +1,109 @@
+// The agent at the sizes of published failures of kube-proxy, in the modes that are asked for. A cluster is SERVICESxENDPOINTS; with an
+// `s` behind it all Services have the same endpoints. Needs root.
+//   --cluster 5006x50,8000x30s,44125x1,30000x8  --mode nftables,ebpf  --starts N (3)  --changes N (300)  --idle SECONDS (20)
+import { cpus, loadavg, release } from 'node:os';
+import { parseArgs } from 'node:util';
+import { textTable } from '../src/report/report-html.ts';
+import { createBenchLab } from './bench-lab.ts';
+import { createFillers, type Fillers } from './big-cluster.ts';
+import { Measurement, type Rounds, type SizeFigures } from './measure.ts';
+import { ebpf, iptables, type Mode, nftables } from './modes.ts';
+import { percentile } from './percentile.ts';
+
+const { values } = parseArgs({
+  options: {
+    cluster: { type: 'string', default: '5006x50,8000x30s,44125x1,30000x8' },
+    mode: { type: 'string', default: 'nftables,ebpf' },
+    starts: { type: 'string', default: '3' },
+    changes: { type: 'string', default: '300' },
+    idle: { type: 'string', default: '20' },
+  },
+});
+
+const modes: Readonly<Record<string, Mode>> = { nftables, ebpf, iptables: iptables.nft };
+
+/** What the issue of kube-proxy's maintainers or a user wants at the largest size. */
+interface Limit {
+  readonly what: string;
+  readonly of: (figures: SizeFigures) => number;
+  readonly most?: number;
+}
+
+const limits: readonly Limit[] = [
+  { what: 'start to last answer, ms', of: ({ coldStarts }) => percentile(coldStarts, 0.5), most: 3000 },
+  { what: 'until in sync, ms', of: ({ syncs }) => percentile(syncs, 0.5) },
+  { what: 'CPU of the start, ms', of: ({ startCpus }) => percentile(startCpus, 0.5) },
+  { what: 'received, MB', of: ({ received }) => percentile(received, 0.5) / 1e6 },
+  { what: 'restart to new answer, ms', of: ({ adoptions }) => percentile(adoptions, 0.5) },
+  { what: 'one endpoint change, p50, ms', of: ({ changes }) => percentile(changes, 0.5), most: 5 },
+  { what: 'one endpoint change, p99, ms', of: ({ changes }) => percentile(changes, 0.99), most: 20 },
+  { what: 'CPU per change, ms', of: ({ cpuPerChange }) => cpuPerChange },
+  { what: 'idle CPU, ms per second', of: ({ idleCpu }) => idleCpu, most: 1 },
+  { what: 'memory after sync, MB', of: ({ rssAfterSync }) => rssAfterSync, most: 200 },
+  { what: 'memory at most, MB', of: ({ rssPeak }) => rssPeak },
+];
+
+function clusterOf(text: string): Fillers {
+  const [, services, endpoints, shared] = /^(\d+)x(\d+)(s?)$/.exec(text) ?? [];
+  if (endpoints === undefined || Number(endpoints) > 1000) {
+    throw new Error(
+      `--cluster ${text}: must be SERVICESxENDPOINTS, such as 5000x10, at most 1000 endpoints in a Service`,
+    );
+  }
+  return { services: Number(services), endpoints: Number(endpoints), isShared: shared === 's' };
+}
+
+function modeOf(name: string): Mode {
+  const mode = modes[name];
+  if (mode !== undefined) return mode;
+  throw new Error(`--mode ${name}: must be one of ${Object.keys(modes).join(', ')}`);
+}
+
+async function measure(fillers: Fillers, mode: Mode, rounds: Rounds, signal: AbortSignal): Promise<SizeFigures> {
+  await using benchLab = await createBenchLab(signal);
+  await createFillers(benchLab.api, fillers, signal);
+  const measurement = await Measurement.begin(benchLab, mode, signal);
+  return await measurement.run(fillers.services, rounds, signal); // keeps the lab until then
+}
+
+async function main(): Promise<void> {
+  const columns = values.cluster
+    .split(',')
+    .flatMap((cluster) =>
+      values.mode.split(',').map((mode) => ({ cluster, fillers: clusterOf(cluster), mode: modeOf(mode) })),
+    );
+  const starts = Number(values.starts);
+  const rounds = {
+    coldStarts: starts,
+    adoptions: starts,
+    changes: Number(values.changes),
+    bursts: 0,
+    idleTime: Number(values.idle) * 1000,
+  };
+  const load = loadavg()[0]?.toFixed(1);
+  const measured: { readonly title: string; readonly figures: SizeFigures }[] = [];
+  for (const { cluster, fillers, mode } of columns) {
+    process.stderr.write(`bench: ${cluster}, ${mode.name}\n`);
+    measured.push({
+      title: `${cluster}, ${mode.name}`,
+      figures: await measure(fillers, mode, rounds, new AbortController().signal),
+    });
+  }
+  console.log(`${cpus().length} cores, kernel ${release().split('-')[0]}, load ${load} before; medians of ${starts}`);
+  console.log(
+    textTable([
+      ['', ...measured.map(({ title }) => title), 'limit'],
+      ...limits.map(({ what, of, most }) => [
+        what,
+        ...measured.map(({ figures }) => shown(of(figures))),
+        most === undefined ? '' : `${most}`,
+      ]),
+    ]),
+  );
+}
+
+function shown(value: number): string {
+  return Number.isNaN(value) ? '-' : value.toFixed(value < 10 ? 1 : 0);
+}
+
+await main();
