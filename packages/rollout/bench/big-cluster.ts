@@ -4,10 +4,10 @@ import { podPort } from './bench-lab.ts';
 /** Endpoints of each filler Service, if not said otherwise. Their addresses lead nowhere. */
 export const endpointsPerService = 10;
 
-/** What the fillers are. */
+/** A group of filler Services. */
 export interface Fillers {
   readonly services: number;
-  /** Of each Service, in one EndpointSlice. */
+  /** Number of endpoints of each Service, in one EndpointSlice. */
   readonly endpoints: number;
   /** All Services have the same endpoints. */
   readonly isShared: boolean;

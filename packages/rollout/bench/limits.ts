@@ -1,4 +1,4 @@
-// The agent at the sizes of published failures of kube-proxy, in the modes that are asked for. A cluster is SERVICESxENDPOINTS; with an
+// The agent at the sizes of published failures of kube-proxy, in some modes. A cluster is SERVICESxENDPOINTS; with an
 // `s` behind it all Services have the same endpoints. Needs root.
 //   --cluster 5006x50,8000x30s,44125x1,30000x8  --mode nftables,ebpf  --starts N (3)  --changes N (300)  --idle SECONDS (20)
 import { cpus, loadavg, release } from 'node:os';
@@ -22,7 +22,7 @@ const { values } = parseArgs({
 
 const modes: Readonly<Record<string, Mode>> = { nftables, ebpf, iptables: iptables.nft };
 
-/** What the issue of kube-proxy's maintainers or a user wants at the largest size. */
+/** One figure and the most that it may be. */
 interface Limit {
   readonly what: string;
   readonly of: (figures: SizeFigures) => number;
