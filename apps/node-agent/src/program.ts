@@ -22,6 +22,7 @@ import {
   logLevelOf,
   nodeAddresses,
   preferLittleMemory,
+  preferQuickStart,
   releaseMemoryLater,
   runApp,
   watchProcess,
@@ -146,6 +147,7 @@ async function dump(
 
 /** Refuses an unreadable configuration before it changes anything; probes the host while it lists the cluster. */
 async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
+  preferQuickStart();
   const { config, backendHost, ipFamilies, logger } = run;
   const { nodeName } = config;
   const metricsPage = createMetricsPage({ mode: config.mode, ipFamilies, clock: systemClock });

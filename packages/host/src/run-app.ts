@@ -103,9 +103,18 @@ export function collectGarbage(): void {
 }
 
 /**
- * Makes V8 collect after a few MB of heap growth instead of 8 or more, and keep no free pages. Call it after the start:
- * start-up makes much garbage and would be slower.
+ * Lets V8's heap double before V8 collects again, and overrides the command line. Call it at the start, which with a quarter
+ * would collect the growing heap again and again; `preferLittleMemory` ends it.
+ */
+export function preferQuickStart(): void {
+  setFlagsFromString('--heap-growing-percent=100');
+}
+
+/**
+ * Makes V8 collect after a few MB of heap growth, at most a quarter, instead of 8 or more, and keep no free pages. Call it
+ * after the start: start-up makes much garbage and would be slower.
  */
 export function preferLittleMemory(): void {
+  setFlagsFromString('--heap-growing-percent=25');
   setFlagsFromString('--optimize-for-size');
 }

@@ -1,6 +1,6 @@
 // The agent at the sizes of published failures of kube-proxy, in some modes. A cluster is SERVICESxENDPOINTS; with an
 // `s` behind it all Services have the same endpoints. Needs root.
-//   --cluster 5006x50,8000x30s,44125x1,30000x8  --mode nftables,ebpf  --starts N (3)  --changes N (300)  --idle SECONDS (20)
+//   --cluster 5006x50,8000x30s,44125x1,30000x8  --mode nftables,ebpf  --starts N (3)  --changes N (300)  --idle SECONDS (72: after a minute an agent's start is over)
 import { cpus, loadavg, release } from 'node:os';
 import { parseArgs } from 'node:util';
 import { textTable } from '../src/report/report-html.ts';
@@ -16,7 +16,7 @@ const { values } = parseArgs({
     mode: { type: 'string', default: 'nftables,ebpf' },
     starts: { type: 'string', default: '3' },
     changes: { type: 'string', default: '300' },
-    idle: { type: 'string', default: '20' },
+    idle: { type: 'string', default: '72' },
   },
 });
 

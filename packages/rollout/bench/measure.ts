@@ -23,7 +23,7 @@ export interface SizeFigures {
   readonly rssPeak: number;
   /** When nothing has happened for a while. */
   readonly rssIdle: number;
-  /** Milliseconds of CPU per second of that while; NaN if there was none. */
+  /** Milliseconds of CPU per second in the last ten seconds of that while; NaN if there was none. */
   readonly idleCpu: number;
   readonly rssAfterChanges: number;
   readonly changes: readonly number[];
@@ -85,9 +85,11 @@ export class Measurement {
     const agent = await coldStart();
     await sleep(2000);
     const rssAfterSync = rssOf(agent.pid);
+    const lastPart = Math.min(rounds.idleTime, 10_000);
+    await sleep(rounds.idleTime - lastPart);
     const busy = scheduledOf(agent.pid);
-    await sleep(rounds.idleTime);
-    const idleCpu = ((scheduledOf(agent.pid) - busy) / rounds.idleTime) * 1000;
+    await sleep(lastPart);
+    const idleCpu = ((scheduledOf(agent.pid) - busy) / lastPart) * 1000;
     const rssIdle = rssOf(agent.pid);
     const { changes, cpuPerChange, apiServerCpuPerChange } = await this.#changes(agent, rounds.changes, signal);
     const rssAfterChanges = rssOf(agent.pid);
@@ -119,8 +121,10 @@ export class Measurement {
   async startAndAdopt(mode: Mode, signal: AbortSignal): Promise<StartAndAdoption> {
     const { agent, took, synced } = await this.#coldStart(mode);
     const startCpu = cpuOf(agent.pid);
+    await sleep(1000); // the start's garbage is collected when rules are there
+    const memory = { rssPeak: peakRssOf(agent.pid), rss: rssOf(agent.pid) };
     await agent.stop(millis(0));
-    return { coldStart: took, synced, startCpu, adoption: await this.#adopt(signal, mode) };
+    return { coldStart: took, synced, startCpu, ...memory, adoption: await this.#adopt(signal, mode) };
   }
 
   /** From the start of the process, in a kernel without a table, to the answer of the last Service. */
@@ -215,6 +219,9 @@ export interface StartAndAdoption {
   readonly synced: number;
   /** CPU of the same start, of the agent and its ended children. */
   readonly startCpu: number;
+  /** MB, a second after the start; at most, and then. */
+  readonly rssPeak: number;
+  readonly rss: number;
   readonly adoption: number;
 }
 

@@ -26,6 +26,8 @@ const figures = {
   'cold start, ms': (turn) => turn.coldStart,
   'until in sync, ms': (turn) => turn.synced,
   'CPU of the start, ms': (turn) => turn.startCpu,
+  'memory at most, MB': (turn) => turn.rssPeak,
+  'memory a second later, MB': (turn) => turn.rss,
   'adoption, ms': (turn) => turn.adoption,
 } as const satisfies Readonly<Record<string, (turn: StartAndAdoption) => number>>;
 
