@@ -7,16 +7,18 @@ export const endpointsPerService = 10;
 /** A group of filler Services. */
 export interface Fillers {
   readonly services: number;
-  /** Number of endpoints of each Service, in one EndpointSlice. */
-  readonly endpoints: number;
-  /** All Services have the same endpoints. */
-  readonly isShared: boolean;
+  /** Number of endpoints of each Service, in one EndpointSlice. Default: `endpointsPerService`. */
+  readonly endpoints?: number;
+  /** All Services have the same endpoints. Default: false. */
+  readonly isShared?: boolean;
 }
 
 /** Creates filler Services, a few requests at a time. */
-export async function createFillers(api: ObjectClient, fillers: Fillers | number, signal: AbortSignal): Promise<void> {
-  const { services, endpoints, isShared } =
-    typeof fillers === 'number' ? { services: fillers, endpoints: endpointsPerService, isShared: false } : fillers;
+export async function createFillers(
+  api: ObjectClient,
+  { services, endpoints = endpointsPerService, isShared = false }: Fillers,
+  signal: AbortSignal,
+): Promise<void> {
   await inParallel(services, async (index) => {
     const first = isShared ? 0 : index * endpoints;
     const addresses = Array.from({ length: endpoints }, (_, at) => fillerAddress(first + at));

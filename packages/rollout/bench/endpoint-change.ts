@@ -19,7 +19,7 @@ async function measure(services: number, signal: AbortSignal): Promise<SizeFigur
   const start = performance.now();
   progress(`${services} services: filling the API server`);
   await using benchLab = await createBenchLab(signal);
-  await createFillers(benchLab.api, services, signal);
+  await createFillers(benchLab.api, { services }, signal);
   progress(`${services} services: measuring`);
   const measurement = await Measurement.begin(benchLab, nftables, signal);
   const figures = await measurement.run(services, roundsOf(services), signal);

@@ -34,7 +34,7 @@ function roundsOf(variant: Variant, services: number): Rounds {
 async function measure(variant: Variant, services: number, signal: AbortSignal): Promise<SizeFigures> {
   process.stderr.write(`bench: ${variant}, ${services} services\n`);
   await using benchLab = await createBenchLab(signal);
-  await createFillers(benchLab.api, services, signal);
+  await createFillers(benchLab.api, { services }, signal);
   const measurement = await Measurement.begin(benchLab, iptables[variant], signal);
   return await measurement.run(services, roundsOf(variant, services), signal); // keeps the lab until then
 }

@@ -8,7 +8,7 @@ import { createBenchLab } from './bench-lab.ts';
 import { createFillers, type Fillers } from './big-cluster.ts';
 import { Measurement, type Rounds, type SizeFigures } from './measure.ts';
 import { ebpf, iptables, type Mode, nftables } from './modes.ts';
-import { percentile } from './percentile.ts';
+import { rows, shown } from './targets.ts';
 
 const { values } = parseArgs({
   options: {
@@ -22,26 +22,14 @@ const { values } = parseArgs({
 
 const modes: Readonly<Record<string, Mode>> = { nftables, ebpf, iptables: iptables.nft };
 
-/** One figure and the most that it may be. */
-interface Limit {
-  readonly what: string;
-  readonly of: (figures: SizeFigures) => number;
-  readonly most?: number;
-}
-
-const limits: readonly Limit[] = [
-  { what: 'start to last answer, ms', of: ({ coldStarts }) => percentile(coldStarts, 0.5), most: 3000 },
-  { what: 'until in sync, ms', of: ({ syncs }) => percentile(syncs, 0.5) },
-  { what: 'CPU of the start, ms', of: ({ startCpus }) => percentile(startCpus, 0.5) },
-  { what: 'received, MB', of: ({ received }) => percentile(received, 0.5) / 1e6 },
-  { what: 'restart to new answer, ms', of: ({ adoptions }) => percentile(adoptions, 0.5) },
-  { what: 'one endpoint change, p50, ms', of: ({ changes }) => percentile(changes, 0.5), most: 5 },
-  { what: 'one endpoint change, p99, ms', of: ({ changes }) => percentile(changes, 0.99), most: 20 },
-  { what: 'CPU per change, ms', of: ({ cpuPerChange }) => cpuPerChange },
-  { what: 'idle CPU, ms per second', of: ({ idleCpu }) => idleCpu, most: 1 },
-  { what: 'memory after sync, MB', of: ({ rssAfterSync }) => rssAfterSync, most: 200 },
-  { what: 'memory at most, MB', of: ({ rssPeak }) => rssPeak },
-];
+/** The most that figures of these sizes may be, by their rows. */
+const limits: Readonly<Record<string, number>> = {
+  'cold start': 3000,
+  'one endpoint change, p50': 5,
+  'one endpoint change, p99': 20,
+  'idle CPU': 1,
+  'resident memory after sync': 200,
+};
 
 function clusterOf(text: string): Fillers {
   const [, services, endpoints, shared] = /^(\d+)x(\d+)(s?)$/.exec(text) ?? [];
@@ -93,17 +81,15 @@ async function main(): Promise<void> {
   console.log(
     textTable([
       ['', ...measured.map(({ title }) => title), 'limit'],
-      ...limits.map(({ what, of, most }) => [
-        what,
-        ...measured.map(({ figures }) => shown(of(figures))),
-        most === undefined ? '' : `${most}`,
-      ]),
+      ...rows
+        .filter(({ of }) => !measured.every(({ figures }) => Number.isNaN(of(figures))))
+        .map(({ what, unit, of }) => [
+          `${what}, ${unit}`,
+          ...measured.map(({ figures }) => shown(of(figures))),
+          `${limits[what] ?? ''}`,
+        ]),
     ]),
   );
-}
-
-function shown(value: number): string {
-  return Number.isNaN(value) ? '-' : value.toFixed(value < 10 ? 1 : 0);
 }
 
 await main();

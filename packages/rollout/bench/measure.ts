@@ -74,11 +74,12 @@ export class Measurement {
     const startCpus: number[] = [];
     const received: number[] = [];
     const coldStart = async (): Promise<LabProcess> => {
-      const { agent, took, synced, bytes } = await this.#coldStart();
+      const before = await receivedBy(this.#benchLab.node);
+      const { agent, took, synced } = await this.#coldStart();
       coldStarts.push(took);
       syncs.push(synced);
-      received.push(bytes);
       startCpus.push(cpuOf(agent.pid));
+      received.push((await receivedBy(this.#benchLab.node)) - before);
       return agent;
     };
     for (let round = 1; round < rounds.coldStarts; round++) await (await coldStart()).stop(millis(0));
@@ -130,13 +131,11 @@ export class Measurement {
   /** From the start of the process, in a kernel without a table, to the answer of the last Service. */
   async #coldStart(mode: Mode = this.#mode): Promise<ColdStart> {
     await mode.flush(this.#benchLab);
-    const before = await receivedBy(this.#benchLab.node);
     const start = monotonic();
     const wallStart = Date.now();
     const agent = this.#benchLab.startAgent(mode);
     const at = await this.#answer(agent, this.#pod);
-    const bytes = (await receivedBy(this.#benchLab.node)) - before;
-    return { agent, took: at - start, synced: loggedAt(agent, 'in sync') - wallStart, bytes };
+    return { agent, took: at - start, synced: loggedAt(agent, 'in sync') - wallStart };
   }
 
   /** The table exists, but one endpoint moved while no agent ran: from the start to its answer. */
@@ -212,7 +211,7 @@ export class Measurement {
   }
 }
 
-/** Milliseconds. */
+/** Milliseconds, if not said otherwise. */
 export interface StartAndAdoption {
   readonly coldStart: number;
   /** Of the same start: until the agent knew the cluster. */
@@ -230,7 +229,6 @@ interface ColdStart {
   readonly agent: LabProcess;
   readonly took: number;
   readonly synced: number;
-  readonly bytes: number;
 }
 
 /** Wall clock of the first line with this message. */

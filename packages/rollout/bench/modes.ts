@@ -1,4 +1,5 @@
-import type { AgentMode, LabNode } from '@switchyard/lab';
+import { seconds } from '@switchyard/core';
+import type { AgentMode, LabNode, LabProcess } from '@switchyard/lab';
 import type { BenchLab } from './bench-lab.ts';
 
 /** One way of the agent to program the kernel. */
@@ -45,13 +46,24 @@ export const ebpf: Mode = {
   name: 'ebpf',
   proxyMode: 'ebpf',
   args: [],
-  flush: async ({ node, startAgent }) => {
-    const cleaner = startAgent({ proxyMode: 'ebpf', args: ['--cleanup'] });
-    const status = await cleaner.ended;
-    if (status !== 0) throw new Error(`the clean-up ended with ${status}; see ${cleaner.logFile}`);
-    await expectZero(node, 'nft', ['flush', 'ruleset']);
-  },
+  flush: ({ node, startAgent }) => cleanUp(node, startAgent({ proxyMode: 'ebpf', args: ['--cleanup'] })),
 };
+
+/** Tens of thousands of chains take their time. */
+const flushTimeout = seconds(180);
+
+/** Waits for an agent that was started with `--cleanup`, then removes all rules. */
+export async function cleanUp(node: LabNode, cleaner: LabProcess): Promise<void> {
+  const status = await cleaner.ended;
+  if (status !== 0) throw new Error(`the clean-up on ${node.name} ended with ${status}; see ${cleaner.logFile}`);
+  await flushRules(node);
+}
+
+/** Also the chains of iptables' nft variant. */
+export async function flushRules(node: LabNode): Promise<void> {
+  const { exitCode, stderr } = await node.run('nft', ['flush', 'ruleset'], { timeout: flushTimeout });
+  if (exitCode !== 0) throw new Error(`nft flush ruleset on ${node.name}: ${stderr}`);
+}
 
 /** Without `--noflush` every chain of these tables goes. */
 const emptyTables = ['nat', 'filter', 'mangle'].map((table) => `*${table}\nCOMMIT\n`).join('');

@@ -38,7 +38,7 @@ function progress(text: string): void {
 async function measure(builds: readonly Build[], services: number, rounds: number): Promise<void> {
   const { signal } = new AbortController();
   await using benchLab = await createBenchLab(signal);
-  await createFillers(benchLab.api, services, signal);
+  await createFillers(benchLab.api, { services }, signal);
   const measurement = await Measurement.begin(benchLab, nftables, signal);
   for (let round = 0; round < rounds; round++) {
     // The first of a round differs from the last one's: neither build always follows the flush of the other.

@@ -4,7 +4,7 @@ import type { SizeFigures } from './measure.ts';
 /** One line of the table: a figure, what it must not exceed, and kube-proxy 1.36.2 in nftables mode where it was measured. */
 export interface Row {
   readonly what: string;
-  readonly unit: 'ms' | 'MB';
+  readonly unit: 'ms' | 'MB' | 'ms/s';
   readonly of: (figures: SizeFigures) => number;
   /** Undefined: no target at this size. */
   readonly target: (services: number) => number | undefined;
@@ -69,6 +69,34 @@ export const rows: readonly Row[] = [
     kubeProxy: {},
   },
   {
+    what: 'CPU of a cold start',
+    unit: 'ms',
+    of: ({ startCpus }) => median(startCpus),
+    target: () => undefined,
+    kubeProxy: {},
+  },
+  {
+    what: 'received in a cold start',
+    unit: 'MB',
+    of: ({ received }) => median(received) / 1e6,
+    target: () => undefined,
+    kubeProxy: {},
+  },
+  {
+    what: 'idle CPU',
+    unit: 'ms/s',
+    of: ({ idleCpu }) => idleCpu,
+    target: everywhere(1),
+    kubeProxy: {},
+  },
+  {
+    what: 'resident memory, at most',
+    unit: 'MB',
+    of: ({ rssPeak }) => rssPeak,
+    target: () => undefined,
+    kubeProxy: {},
+  },
+  {
     what: 'resident memory, idle',
     unit: 'MB',
     of: ({ rssIdle }) => rssIdle,
@@ -116,6 +144,7 @@ export function verdictLine(row: Row, figures: SizeFigures): readonly string[] |
   return [shown(value), row.unit, limit, verdict, row.kubeProxy[figures.services] ?? '-'];
 }
 
-function shown(value: number): string {
+/** Tenths of small values. */
+export function shown(value: number): string {
   return value < 10 ? value.toFixed(1) : value.toFixed(0);
 }

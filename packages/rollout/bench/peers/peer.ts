@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { messageOf, seconds } from '@switchyard/core';
+import { messageOf } from '@switchyard/core';
 import { clusterCidrs, type LabNode, type LabProcess, startAgent } from '@switchyard/lab';
+import { cleanUp, flushRules } from '../modes.ts';
 import type { PeerMode, PeersOptions } from './options.ts';
 
 /** A proxy that is measured. */
@@ -47,12 +48,8 @@ function switchyardPeer(mode: PeerMode, minSyncPeriod: number): Peer {
     name: `switchyard ${mode}`,
     mode,
     start: (node, { kubeconfig }) => Promise.resolve(startAgent(node, kubeconfig, { proxyMode: mode, args })),
-    reset: async (node, { kubeconfig }) => {
-      const cleaner = startAgent(node, kubeconfig, { proxyMode: mode, args: ['--cleanup'] });
-      const status = await cleaner.ended;
-      if (status !== 0) throw new Error(`the clean-up on ${node.name} ended with ${status}; see ${cleaner.logFile}`);
-      await flushRules(node);
-    },
+    reset: (node, { kubeconfig }) =>
+      cleanUp(node, startAgent(node, kubeconfig, { proxyMode: mode, args: ['--cleanup'] })),
   };
 }
 
@@ -87,13 +84,4 @@ function kubeProxyConfig(mode: 'nftables' | 'iptables', kubeconfig: string, minS
     oomScoreAdj: 0,
     [mode]: { minSyncPeriod: `${minSyncPeriod}ms` },
   };
-}
-
-/** Tens of thousands of chains take their time. */
-const flushTimeout = seconds(180);
-
-/** Also the chains of iptables' nft variant. */
-async function flushRules(node: LabNode): Promise<void> {
-  const { exitCode, stderr } = await node.run('nft', ['flush', 'ruleset'], { timeout: flushTimeout });
-  if (exitCode !== 0) throw new Error(`nft flush ruleset on ${node.name}: ${stderr}`);
 }

@@ -80,7 +80,7 @@ async function createServices(
   burst: number,
   signal: AbortSignal,
 ): Promise<MeasuredServices> {
-  await createFillers(api, services, signal);
+  await createFillers(api, { services }, signal);
   const burstIps: string[] = [];
   await inParallel(burst, async (index) => {
     burstIps[index] = await createService(api, measuredNames.burst(index), [addresses.a], signal);
