@@ -1,8 +1,7 @@
-import { createHash } from 'node:crypto';
 import { type IpAddress, ipFamilyOf, type Protocol } from '@switchyard/core';
 import { bucketCount, bucketNodes } from './buckets.ts';
 import { type PacketPlaces, packetPlaces } from './packet-places.ts';
-import { classId, elementsOf, nameOf, type Rendering } from './rendering.ts';
+import { classId, fillMap, nameOf, type Rendering } from './rendering.ts';
 import type { TransparentPort } from './transparent-port.ts';
 
 /** Time that a silent connection keeps its node, in seconds; then its hash decides. AWS' Network Load Balancer has the same. */
@@ -35,6 +34,7 @@ export function renderPort(port: TransparentPort, to: Rendering): void {
       toClientPort('@th,0,32'),
       ...knownRules(port, places, to),
       ...affinityRule(port, places, to),
+      ...openingRules(port, places, to),
       newRule(port, places, to),
     ],
   });
@@ -50,26 +50,42 @@ function sourceRule({ allowedSources }: TransparentPort, { ip }: PacketPlaces): 
   return allowedSources === 'any' ? [] : [`${ip} saddr != { ${allowedSources.join(', ')} } drop`];
 }
 
-/**
- * Connections of TCP and SCTP stay with their node while it is there, UP or not: so they do behind a proxy, and an application
- * that drains fails its check first. Only what opens a connection anew looks for another one.
- */
-function knownRules(port: TransparentPort, { client }: PacketPlaces, to: Rendering): readonly string[] {
-  const name = nameOf(port);
-  const known = `meta priority set ${client} . meta mark map @flows-${name}`;
-  const rule = (match: string, nodes: readonly IpAddress[]): string[] =>
-    nodes.length === 0 ? [] : [`${match}${known} ${isOneOf(nodes, to)} goto keep-${name}`];
-  const { present, forNew, forOld } = port;
+/** Connections of TCP and SCTP stay with their node while it is there, UP or not: so they do behind a proxy. */
+function knownRules(port: TransparentPort, places: PacketPlaces, to: Rendering): readonly string[] {
   switch (port.protocol) {
-    case 'TCP': {
-      const flags = 'tcp flags & (fin | syn | rst | ack)';
-      return [...rule(`${flags} != syn `, present), ...rule(`${flags} == syn `, forNew)];
-    }
+    case 'TCP':
+      return knownRule(port, { match: `${tcpFlags} != syn `, nodes: port.present, places }, to);
     case 'SCTP':
-      return [...rule('sctp chunk init missing ', present), ...rule('sctp chunk init exists ', forNew)];
+      return knownRule(port, { match: 'sctp chunk init missing ', nodes: port.present, places }, to);
     case 'UDP':
-      return rule('', forOld);
+      return knownRule(port, { match: '', nodes: port.forOld, places }, to);
   }
+}
+
+/**
+ * A packet that opens a connection looks for another node when the remembered one is not UP; a repeated one finds the same node. These
+ * rules come after session affinity: a client may use a port again while the former connection is remembered.
+ */
+function openingRules(port: TransparentPort, places: PacketPlaces, to: Rendering): readonly string[] {
+  if (port.protocol === 'UDP') return [];
+  const match = port.protocol === 'TCP' ? `${tcpFlags} == syn ` : 'sctp chunk init exists ';
+  return knownRule(port, { match, nodes: port.forNew, places }, to);
+}
+
+const tcpFlags = 'tcp flags & (fin | syn | rst | ack)';
+
+function knownRule(
+  port: TransparentPort,
+  {
+    match,
+    nodes,
+    places,
+  }: { readonly match: string; readonly nodes: readonly IpAddress[]; readonly places: PacketPlaces },
+  to: Rendering,
+): readonly string[] {
+  const name = nameOf(port);
+  const known = `meta priority set ${places.client} . meta mark map @flows-${name}`;
+  return nodes.length === 0 ? [] : [`${match}${known} ${isOneOf(nodes, to)} goto keep-${name}`];
 }
 
 /** The client's node since its last new connection. */
@@ -116,12 +132,10 @@ function byHash(wholeClient: string, port: TransparentPort, to: Rendering): stri
   return `meta priority set jhash ${input} mod ${bucketCount} seed 0x53775953 map @${bucketsOf(port.forNew, to)}`;
 }
 
-/** Most ports have the same nodes: they share a map, named after what is in it. */
+/** Most ports have the same nodes: they share a map. */
 function bucketsOf(nodes: readonly IpAddress[], to: Rendering): string {
   const elements = bucketNodes(nodes).map((node, bucket) => `${bucket} : ${classId(to, node)}`);
-  const name = `buckets-${createHash('sha256').update(elements.join()).digest('hex').slice(0, 12)}`;
-  to.filled.set(name, `typeof numgen inc mod ${bucketCount} : meta priority; ${elementsOf(elements)}`);
-  return name;
+  return fillMap(to, { name: 'buckets', type: `numgen inc mod ${bucketCount} : meta priority`, elements });
 }
 
 function isOneOf(nodes: readonly IpAddress[], to: Rendering): string {

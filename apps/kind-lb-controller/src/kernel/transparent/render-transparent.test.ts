@@ -93,5 +93,5 @@ test('of two load balancers for the same address and port the first has it', () 
 
 test('what TCP and UDP share is there once', () => {
   const spec = direct({ ports: (['TCP', 'UDP'] as const).map((protocol) => portSpec(80, nodeTargets(80), protocol)) });
-  expect(render(spec).filledMaps.filter((name) => name.startsWith('buckets-'))).toHaveLength(1);
+  expect(render(spec).maps.filter((name) => name.startsWith('buckets-'))).toHaveLength(1);
 });

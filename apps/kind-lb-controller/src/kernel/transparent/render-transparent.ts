@@ -3,18 +3,16 @@ import { type IpFamily, ipFamilies, ipFamilyOf, ipToBytes, type Protocol } from 
 import { nodeNumbers } from './buckets.ts';
 import { type PacketPlaces, packetPlaces } from './packet-places.ts';
 import { renderPort } from './render-port.ts';
-import { classId, elementsOf, nameOf, type Rendering } from './rendering.ts';
+import { classId, fillMap, nameOf, type Rendering } from './rendering.ts';
 import type { TransparentPort } from './transparent-port.ts';
 
-/** Chains and maps as nft text, and by name: loading deletes all others. */
+/** Chains and maps as nft text, and by name: loading deletes all others. Maps keep what they hold. */
 export interface RenderedTransparent {
-  /** Body of the table. Maps that rules fill are only declared. */
+  /** Body of the table. */
   readonly body: string;
   readonly chains: readonly string[];
-  /** Maps whose elements are in `body`; they must be emptied first. */
-  readonly filledMaps: readonly string[];
-  /** Maps that rules fill, with connections and what belongs to them: they keep what they hold. */
-  readonly learntMaps: readonly string[];
+  /** Those with elements in `body`, and those that rules fill with connections and what belongs to them. */
+  readonly maps: readonly string[];
   /** Of `body`. */
   readonly digest: string;
 }
@@ -45,8 +43,7 @@ export function renderTransparent(ports: readonly TransparentPort[], interfaceNa
   return {
     body,
     chains: to.chains.map(({ name }) => name),
-    filledMaps: [...to.filled.keys()],
-    learntMaps: [...to.learnt.keys()],
+    maps: [...to.filled.keys(), ...to.learnt.keys()],
     digest: createHash('sha256').update(body).digest('hex').slice(0, 16),
   };
 }
@@ -64,12 +61,12 @@ function renderSending({ ipFamily, places, ports, interfaceName }: FamilyPorts, 
   const { suffix, ip, fragmentKey } = places;
   const nodes = new Set(ports.flatMap(({ present }) => present.filter((node) => ipFamilyOf(node) === ipFamily)));
   const elements = [...nodes].toSorted().map((node) => `${classId(to, node)} : ${node}`);
-  to.filled.set(`nodes${suffix}`, `typeof meta priority : ${ip} daddr; ${elementsOf(elements)}`);
+  const map = fillMap(to, { name: `nodes${suffix}`, type: `meta priority : ${ip} daddr`, elements });
   const fragments = `typeof ${fragmentKey} : meta priority; size ${maxFragments}; flags dynamic,timeout;`;
   to.learnt.set(`fragments${suffix}`, fragments);
   const forget = `delete @fragments${suffix} { ${fragmentKey} : meta priority }`;
   const note = `update @fragments${suffix} { ${fragmentKey} timeout ${fragmentSeconds}s : meta priority }`;
-  const send = `fwd ${ip} to meta priority map @nodes${suffix} device "${interfaceName}"`;
+  const send = `fwd ${ip} to meta priority map @${map} device "${interfaceName}"`;
   const noted = [forget, note].map((rule) => `${places.isFirstFragment} ${rule}`);
   to.chains.push({ name: `send${suffix}`, rules: [...noted, send, 'drop'] });
 }
@@ -80,8 +77,9 @@ function renderErrors({ places: { suffix, quoted }, ports }: FamilyPorts, to: Re
     const address = Buffer.from(ipToBytes(port.address)).toString('hex');
     return `${protocolNumbers[port.protocol]} . 0x${address} . ${port.port} : goto about-${nameOf(port)}`;
   });
-  const rule = `${quoted.guard}${quoted.place} vmap { ${elements.join(', ')} }`;
-  to.chains.push({ name: `errors${suffix}`, rules: [rule] });
+  const name = `errors${suffix}`;
+  const map = fillMap(to, { name, type: `${quoted.place} : verdict`, elements });
+  to.chains.push({ name, rules: [`${quoted.guard}${quoted.place} vmap @${map}`] });
 }
 
 /** The chain has the interface in its name: a chain cannot change its interface. */
@@ -92,9 +90,11 @@ function renderIngress(families: readonly FamilyPorts[], interfaceName: string, 
     const elements = ports.map((port) => {
       return `${port.address} . ${protocolNumbers[port.protocol]} . ${port.port} : goto in-${nameOf(port)}`;
     });
+    const place = `${ip} daddr . meta l4proto . th dport`;
+    const map = fillMap(to, { name: `ports${suffix}`, type: `${place} : verdict`, elements });
     const fragment = `meta priority set ${fragmentKey} map @fragments${suffix} goto send${suffix}`;
     return [
-      `${ip} daddr . meta l4proto . th dport vmap { ${elements.join(', ')} }`,
+      `${place} vmap @${map}`,
       `${isOurs} ${places.isLaterFragment} ${fragment}`,
       `${isOurs} ${places.errors} goto errors${suffix}`,
     ];

@@ -1,12 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import type { RenderedTransparent } from './render-transparent.ts';
-import { isLoaded, loadingScript, parseTransparent } from './transparent-table.ts';
+import { cleaningScript, isLoaded, loadingScript, parseTransparent } from './transparent-table.ts';
 
 const wanted: RenderedTransparent = {
-  body: '  map nodes4 { ... }\n',
+  body: '  map nodes4-2 { ... }\n',
   chains: ['send4', 'ingress-eth0'],
-  filledMaps: ['nodes4', 'buckets-2'],
-  learntMaps: ['flows-a', 'fragments4'],
+  maps: ['nodes4-2', 'flows-a', 'fragments4'],
   digest: '00ff',
 };
 const table = [
@@ -14,51 +13,27 @@ const table = [
   '  chain loaded {',
   '    return comment "v1 00ff"',
   '  }',
-  '  map nodes4 { ... }',
+  '  map nodes4-2 { ... }',
   '}\n',
 ].join('\n');
 
 test('a first load makes the table', () => {
   expect(loadingScript(undefined, wanted)).toBe(table);
+  expect(cleaningScript(undefined, wanted)).toBe('');
 });
 
-test('a later load keeps learnt map entries, and removes unwanted chains and maps', () => {
+test('a later load replaces rules; a second transaction deletes what only the old ones used, maps before chains', () => {
   const found = {
     digest: '1234',
     chains: ['send4', 'in-gone', 'ingress-eth0'],
-    maps: ['nodes4', 'buckets-1', 'flows-a', 'flows-gone', 'fragments4'],
+    maps: ['nodes4-1', 'flows-a', 'flows-gone', 'fragments4'],
   };
-  expect(loadingScript(found, wanted)).toBe(
+  expect(loadingScript(found, wanted)).toBe(`flush table netdev switchyard-lb\n${table}`);
+  expect(cleaningScript(found, wanted)).toBe(
     [
-      'flush table netdev switchyard-lb',
-      'delete chain netdev switchyard-lb in-gone',
-      'delete map netdev switchyard-lb buckets-1',
+      'delete map netdev switchyard-lb nodes4-1',
       'delete map netdev switchyard-lb flows-gone',
-      'flush map netdev switchyard-lb nodes4',
-      table,
-    ].join('\n'),
-  );
-});
-
-test('chains that an earlier version named otherwise are removed, and clients keep their nodes', () => {
-  const found = {
-    digest: '1234',
-    chains: ['send4', 'greet-a', 'meet-a', 'ingress-eth0'],
-    maps: ['nodes4', 'buckets-2', 'flows-a', 'clients-a'],
-  };
-  const now = {
-    ...wanted,
-    chains: ['send4', 'affinity-replace-a', 'affinity-remember-a', 'ingress-eth0'],
-    learntMaps: ['flows-a', 'clients-a'],
-  };
-  expect(loadingScript(found, now)).toBe(
-    [
-      'flush table netdev switchyard-lb',
-      'delete chain netdev switchyard-lb greet-a',
-      'delete chain netdev switchyard-lb meet-a',
-      'flush map netdev switchyard-lb nodes4',
-      'flush map netdev switchyard-lb buckets-2',
-      table,
+      'delete chain netdev switchyard-lb in-gone\n',
     ].join('\n'),
   );
 });
@@ -66,10 +41,13 @@ test('chains that an earlier version named otherwise are removed, and clients ke
 test('a table that is not as we write it is replaced', () => {
   const found = { digest: undefined, chains: ['x'], maps: [] };
   expect(loadingScript(found, wanted)).toBe(`delete table netdev switchyard-lb\n${table}`);
+  expect(cleaningScript(found, wanted)).toBe('');
 });
 
 test('without transparent ports the table goes', () => {
-  expect(loadingScript({ digest: '1', chains: [], maps: [] }, undefined)).toBe('delete table netdev switchyard-lb\n');
+  const found = { digest: '1', chains: [], maps: ['nodes4-1'] };
+  expect(loadingScript(found, undefined)).toBe('delete table netdev switchyard-lb\n');
+  expect(cleaningScript(found, undefined)).toBe('');
 });
 
 test('a listing of nft shows chains, maps and the loaded digest', () => {
@@ -98,6 +76,7 @@ describe('whether anything has to be loaded', () => {
     { what: 'what is wanted is there', found, wanted, is: true },
     { what: 'something else is there', found: { ...found, digest: '1' }, wanted, is: false },
     { what: 'the chain of the interface is gone', found: { ...found, chains: ['send4'] }, wanted, is: false },
+    { what: 'a map of earlier rules is there', found: { ...found, maps: ['nodes4-1'] }, wanted, is: false },
     { what: 'there is no table', found: undefined, wanted, is: false },
     { what: 'an unwanted table is there', found, wanted: undefined, is: false },
     { what: 'nothing is there, nothing is wanted', found: undefined, wanted: undefined, is: true },

@@ -20,8 +20,9 @@ const noteChain = 'loaded';
 const format = 'v1';
 
 /**
- * Makes the table hold what was rendered, in one transaction: packets meet the old rules or the new ones. Connections that maps have
- * learnt stay. Undefined removes the table. Returns whether anything had to be written. `runner` runs in the namespace.
+ * Makes the table hold what was rendered, in one transaction: packets meet the old rules or the new ones. A second one deletes what only
+ * the old rules used. Connections that maps have learnt stay. Undefined removes the table. Returns whether anything had to be written.
+ * `runner` runs in the namespace.
  */
 export async function loadTransparent(
   runner: CommandRunner,
@@ -31,30 +32,43 @@ export async function loadTransparent(
   const found = await findTransparent(runner, signal);
   if (isLoaded(found, wanted)) return false;
   await load(runner, loadingScript(found, wanted), signal);
+  const cleaning = cleaningScript(found, wanted);
+  if (cleaning !== '') await load(runner, cleaning, signal);
   return true;
 }
 
 /** Pure. Chains are looked for as well: an interface that goes takes the chain at its ingress with it. */
 export function isLoaded(found: FoundTransparent | undefined, wanted: RenderedTransparent | undefined): boolean {
   if (found === undefined || wanted === undefined) return found === undefined && wanted === undefined;
-  return found.digest === wanted.digest && wanted.chains.every((name) => found.chains.includes(name));
+  return (
+    found.digest === wanted.digest &&
+    wanted.chains.every((name) => found.chains.includes(name)) &&
+    cleaningScript(found, wanted) === ''
+  );
 }
 
-/** Pure: the text that turns what was found into what is wanted. */
+/** Pure: the text that turns what was found into what is wanted, and deletes nothing but rules. */
 export function loadingScript(found: FoundTransparent | undefined, wanted: RenderedTransparent | undefined): string {
   const name = `netdev ${transparentTable}`;
   if (wanted === undefined) return `delete table ${name}\n`;
   const table = `table ${name} {\n  chain ${noteChain} {\n    return comment "${format} ${wanted.digest}"\n  }\n${wanted.body}}\n`;
   if (found === undefined) return table;
-  if (found.digest === undefined) return `delete table ${name}\n${table}`;
-  const maps = new Set([...wanted.filledMaps, ...wanted.learntMaps]);
-  const lines = [
-    `flush table ${name}`,
-    ...found.chains.filter((chain) => !wanted.chains.includes(chain)).map((chain) => `delete chain ${name} ${chain}`),
-    ...found.maps.filter((map) => !maps.has(map)).map((map) => `delete map ${name} ${map}`),
-    ...wanted.filledMaps.filter((map) => found.maps.includes(map)).map((map) => `flush map ${name} ${map}`),
-  ];
-  return `${lines.join('\n')}\n${table}`;
+  return `${found.digest === undefined ? 'delete' : 'flush'} table ${name}\n${table}`;
+}
+
+/**
+ * Pure: the text that deletes maps and chains without a use after `loadingScript`; empty when there are none. In the same transaction the
+ * kernel would empty a map at the moment of the change: a packet between an old rule and its map would find nothing and be lost.
+ */
+export function cleaningScript(found: FoundTransparent | undefined, wanted: RenderedTransparent | undefined): string {
+  if (found?.digest === undefined || wanted === undefined) return ''; // there was no table, or it went as a whole
+  const unused = {
+    map: found.maps.filter((map) => !wanted.maps.includes(map)), // first: they lead to chains
+    chain: found.chains.filter((chain) => !wanted.chains.includes(chain)),
+  };
+  return Object.entries(unused)
+    .flatMap(([kind, names]) => names.map((name) => `delete ${kind} netdev ${transparentTable} ${name}\n`))
+    .join('');
 }
 
 /** Pure: reads `nft --terse list table`. */
