@@ -1,7 +1,7 @@
 import { systemClock, UsageError } from '@switchyard/core';
-import { describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { type KernelToRead, readKernel } from './adopt.ts';
-import type { Element } from '../render/elements.ts';
+import { type Element, hex, packHandle } from '../render/elements.ts';
 import type { NftTransport } from './transport.ts';
 
 const { signal } = new AbortController();
@@ -43,6 +43,50 @@ describe('readKernel', () => {
     const kernel = await readKernel(from(listing), signal);
     expect([...kernel.slots]).toEqual([[2, ['x', 'x', 'x']]]);
     expect(listing.reads).toBe(reads);
+  });
+
+  describe('more than 65,536 slots that sets lead to', () => {
+    // Two sets of 32,768 slots and one of 8.
+    const handles = [0x7f3, 0x7f3, 8].map((handleClass, index) => packHandle(handleClass, index + 1));
+    const sets = handles.map((handle, index) => ({ id: `to-cluster4 0x${index + 1}`, data: hex(handle) }));
+    const asked: unknown[] = [];
+    const transport = (slots: readonly Element[] | undefined): NftTransport =>
+      ({
+        readElements: async ({ object }) => {
+          asked.push(object);
+          if (object === 'endpoints') return [{ id: 'endpoints4 0x1 . 0', data: 'listed' }];
+          return object === 'to-cluster' ? sets : [];
+        },
+        readSlots: async (_, counts) => {
+          asked.push([...counts]);
+          return slots;
+        },
+        readIntervals: async () => [],
+        readCounters: async () => undefined,
+      }) satisfies Partial<NftTransport> as Partial<NftTransport> as NftTransport;
+    const read = (slots: readonly Element[] | undefined) =>
+      readKernel({ transport: transport(slots), table: 'switchyard', family: 'IPv4', clock }, signal);
+
+    beforeEach(() => {
+      asked.length = 0;
+    });
+
+    test('are asked for one by one', async () => {
+      const kernel = await read([{ id: 'endpoints4 0x1 . 0', data: 'asked' }]);
+      expect([...kernel.slots]).toEqual([[1, ['asked']]]);
+      const counts = [
+        [1, 32_768],
+        [2, 32_768],
+        [3, 8],
+      ];
+      expect(asked.at(-1)).toEqual(counts);
+      expect(asked).not.toContain('endpoints');
+    });
+
+    test('are listed if the kernel has others', async () => {
+      expect([...(await read(undefined)).slots]).toEqual([[1, ['listed']]]);
+      expect(asked.at(-1)).toBe('endpoints');
+    });
   });
 
   test('gives up on a list that never settles', async () => {

@@ -36,10 +36,11 @@ import {
   type PreviousNumbers,
   type PreviousSlots,
   slotsOf,
+  slotsOfClass,
 } from '../render/place-service.ts';
 import { renderAffinity, type RenderContext, renderFixed } from '../render/render-service.ts';
 import type { SharedClaims } from '../render/shared-claims.ts';
-import type { KernelObject, NftTransport } from './transport.ts';
+import type { KernelObject, NftTransport, SlotCounts } from './transport.ts';
 
 /** Kernel content of one family. `findService` takes a service's elements out; what remains is stale. */
 export class KernelState {
@@ -118,7 +119,10 @@ export async function readKernel(from: KernelToRead, signal: AbortSignal): Promi
   const { transport, table, family } = from;
   const suffix = suffixOf(family);
   const kernel = new KernelState();
-  for (const object of elementObjects) await readObject({ ...from, object: { table, object, suffix } }, kernel, signal);
+  for (const object of elementObjects) {
+    if (object !== 'endpoints') await readObject({ ...from, object: { table, object, suffix } }, kernel, signal);
+  }
+  await readEndpoints({ ...from, object: { table, object: 'endpoints', suffix } }, kernel, signal);
   for (const object of intervalObjects) {
     const read = await transport.readIntervals({ table, object, suffix }, signal);
     kernel.settings.set(`${object}${suffix}`, read ?? []);
@@ -134,8 +138,31 @@ export async function readKernel(from: KernelToRead, signal: AbortSignal): Promi
 const maxReads = 20;
 const readGap = millis(5);
 
-interface ObjectToRead extends KernelToRead {
-  readonly object: KernelObject<ElementObject>;
+interface ObjectToRead<Name = ElementObject> extends KernelToRead {
+  readonly object: KernelObject<Name>;
+}
+
+/** Up to this number of slots a list takes the kernel less time than requests for each. */
+const listedSlots = 65_536;
+
+/** Reads all slots; of a large table those that something leads to are asked for, if the kernel has no others. */
+async function readEndpoints(from: ObjectToRead<'endpoints'>, kernel: KernelState, signal: AbortSignal): Promise<void> {
+  const sets = slotCounts(kernel);
+  const isLarge = sets.values().reduce((sum, slots) => sum + slots, 0) > listedSlots;
+  const slots = isLarge ? await from.transport.readSlots(from.object, sets, signal) : undefined;
+  if (slots === undefined) await readObject(from, kernel, signal);
+  else kernel.add(slots);
+}
+
+/** The sets that services lead to, without those of session affinity, which have no slots. */
+function slotCounts({ elements }: KernelState): SlotCounts {
+  const counts = new Map<number, number>();
+  for (const [id, data] of elements) {
+    if (!id.startsWith('to-')) continue;
+    const slots = slotsOfClass(handleClass(Number(data)));
+    if (slots !== undefined) counts.set(handleId(Number(data)), slots);
+  }
+  return counts;
 }
 
 /** While a hash table grows, the kernel lists some elements twice and as many not at all. A list without doubles is complete. */

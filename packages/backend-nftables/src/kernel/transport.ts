@@ -28,6 +28,11 @@ export interface NftTransport extends AsyncDisposable {
   findTable(table: string, signal: AbortSignal): Promise<FoundTable | undefined>;
   /** Undefined when there is no such object. While a hash table grows, some occur twice and as many are missing. */
   readElements(object: KernelObject<ElementObject>, signal: AbortSignal): Promise<readonly Element[] | undefined>;
+  /**
+   * The slots of these sets, asked for one by one: a list of N elements costs the kernel time that grows with N². Undefined when the map
+   * has other slots or lacks one, or when the kernel does not tell how many it has (before Linux 6.16): then list them.
+   */
+  readSlots(map: SlotMap, sets: SlotCounts, signal: AbortSignal): Promise<readonly Element[] | undefined>;
   /** The CIDRs of an interval set, sorted; undefined when there is no such object. */
   readIntervals(object: KernelObject<IntervalObject>, signal: AbortSignal): Promise<readonly string[] | undefined>;
   /** Counted packets by key, possibly without those at 0; undefined when there is no such object. */
@@ -62,6 +67,12 @@ export interface Heartbeat {
   readonly table: string;
   readonly suffix: FamilySuffix;
 }
+
+/** The map of all slots of a family. */
+export type SlotMap = Pick<KernelObject<'endpoints'>, 'table' | 'suffix'>;
+
+/** Numbers of slots by endpoint set. */
+export type SlotCounts = ReadonlyMap<number, number>;
 
 export interface KernelObject<Name> {
   readonly table: TableName;

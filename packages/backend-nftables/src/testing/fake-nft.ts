@@ -85,6 +85,7 @@ export class FakeNft {
           [...elements].map(([key, data]) => ({ id: elementId(name, key), data }));
         return read(table, name, elementsOf, signal);
       },
+      readSlots: async () => undefined,
       readIntervals: async ({ table, object, suffix }, signal) =>
         read(table, `${object}${suffix}`, ({ elements }) => [...elements.keys()].sort(), signal),
       readCounters: async ({ table, object, suffix }, signal) =>
@@ -141,6 +142,7 @@ interface Attempt {
 type Reader =
   | 'findTable'
   | 'readElements'
+  | 'readSlots'
   | 'readIntervals'
   | 'readCounters'
   | 'readHeartbeat'

@@ -184,6 +184,17 @@ describe('a large table', () => {
     expect(turns).toBeGreaterThan(20);
   });
 
+  test('is read slot by slot where its sets are known and the kernel has no other slots', async () => {
+    const map = { table, suffix: '4' } as const;
+    const counts = new Map(slots.map((_, index) => [index + 1, 1]));
+    expect(await site.netlink.readSlots(map, counts, signal)).toEqual(slots);
+    expect(await site.netlink.readSlots(map, new Map(counts).set(1, 2), signal)).toBeUndefined(); // one too many
+    counts.delete(7);
+    expect(await site.netlink.readSlots(map, counts, signal)).toBeUndefined();
+    counts.set(200_000, 1);
+    expect(await site.netlink.readSlots(map, counts, signal)).toBeUndefined(); // as many, but not these
+  });
+
   test('is read anew when another transport writes meanwhile', async () => {
     const other = site.open();
     const reading = readSlots();

@@ -39,6 +39,7 @@ export class MemoryKernel {
         const found = at(object);
         return found && [...found].map(([key, data]) => ({ id: `${object.object}${object.suffix} ${key}`, data }));
       },
+      readSlots: async () => undefined,
       readIntervals: async (object) => [...(at(object)?.keys() ?? [])].sort(),
       readCounters: () => absent,
       writeHeartbeat: async ({ table, suffix, now }) => void this.heartbeats.set(`${table} ${suffix}`, now),

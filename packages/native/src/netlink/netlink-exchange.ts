@@ -95,6 +95,20 @@ export class NetlinkExchange implements Disposable {
     });
   }
 
+  /** Sends a request with NLM_F_ACK that any number of messages answer, all given to `visit`. Returns an errno, or 0. */
+  requestMany({ bytes, sequence }: NetlinkRequest, visit: VisitMessage): number {
+    return this.#guarded(() => {
+      const socket = this.#opened();
+      socket.send(bytes);
+      for (const [message, datagram] of receiveAnswers(socket, this.#buffer)) {
+        if (message.sequence !== sequence) continue;
+        if (message.type === NLMSG.ERROR) return readAnswer(datagram, message).errno;
+        visit(datagram, message);
+      }
+      throw this.#errors.noAnswer();
+    });
+  }
+
   /** Reads a whole dump. Returns an errno, or 0. Starts again when the table changed during the dump. */
   async dump(dump: NetlinkDump, signal: AbortSignal): Promise<number> {
     for (let attempt = 0; attempt < dumpAttempts; attempt++) {

@@ -48,6 +48,7 @@ export const NFTA = {
     GC_INTERVAL: 12,
     USERDATA: 13,
     EXPRESSION: 17,
+    COUNT: 20,
   },
   SET_DESCRIPTION: { SIZE: 1, CONCAT: 2 },
   SET_FIELD: { LENGTH: 1 },

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { type Millis, millis } from '@switchyard/core';
 import {
   type NetlinkDump,
@@ -35,6 +36,8 @@ import type {
   ListedObject,
   NftTransport,
   RulesKeeper,
+  SlotCounts,
+  SlotMap,
   WriteRequest,
 } from '../transport.ts';
 import { elementOf, ElementReader, keyOf, packetsOf, type RawElement } from './decode-elements.ts';
@@ -44,6 +47,7 @@ import { writeTable } from './encode-table.ts';
 import type { TableWriterOptions } from './table-writer.ts';
 import { exchangeErrors, explainRefusal, isTooLarge, refusedRead } from './refusals.ts';
 import { encodeHeartbeat, heartbeatAges } from './heartbeat.ts';
+import { slotRequests } from './slot-requests.ts';
 import { clearElements } from './write-objects.ts';
 
 /** Bytes of a batch that the kernel takes in one piece: more than the largest transaction of the backend. */
@@ -68,8 +72,8 @@ class NetlinkTransport implements NftTransport {
   readonly #exchange: NetlinkExchange;
   readonly #encoder = new BatchEncoder();
   readonly #reader = new ElementReader();
-  /** Ends with the dump in flight. A caller that awaited it must check again, and then act without another await. */
-  #dumping: Promise<void> | undefined;
+  /** Ends with the read in flight. A caller that awaited it must check again, and then act without another await. */
+  #reading: Promise<void> | undefined;
 
   constructor({ netns, keeper, open = openNetlinkSocket }: NetlinkTransportOptions) {
     this.keeper = keeper;
@@ -98,14 +102,14 @@ class NetlinkTransport implements NftTransport {
 
   async #write(attempt: string, request: WriteRequest, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    while (this.#dumping !== undefined) await this.#dumping;
+    while (this.#reading !== undefined) await this.#reading;
     const batch = this.#encoder.changes(request);
     this.#send(attempt, request.table, { batch, changes: request.changes });
   }
 
   async findTable(table: string, signal: AbortSignal): Promise<FoundTable | undefined> {
     signal.throwIfAborted();
-    while (this.#dumping !== undefined) await this.#dumping;
+    while (this.#reading !== undefined) await this.#reading;
     const errno = this.#exchange.request(requestTable(this.#encoder, table), () => undefined);
     if (errno !== 0) return this.#absent(`cannot look for table inet ${table}`, errno);
     const read = (bytes: Uint8Array, raw: RawElement): number =>
@@ -119,6 +123,42 @@ class NetlinkTransport implements NftTransport {
   ): Promise<readonly Element[] | undefined> {
     const layout = objectLayout(`${object}${suffix}`);
     return this.#elements(table, layout.name, (bytes, raw) => elementOf(bytes, raw, layout), signal);
+  }
+
+  async readSlots(
+    { table, suffix }: SlotMap,
+    sets: SlotCounts,
+    signal: AbortSignal,
+  ): Promise<readonly Element[] | undefined> {
+    return this.#alone(signal, async () => {
+      const layout = objectLayout(`endpoints${suffix}`);
+      const elements: Element[] = [];
+      const visit = (bytes: Uint8Array, { start, end }: NetlinkMessage): void => {
+        const from = start + netfilterHeaderLength;
+        this.#reader.read(bytes, from, end, (raw) => elements.push(elementOf(bytes, raw, layout)));
+      };
+      const wanted = sets.values().reduce((sum, slots) => sum + slots, 0);
+      if (this.#countOf(table, layout.name) !== wanted) return undefined;
+      for (const slots of slotRequests(this.#encoder, { table, name: layout.name, sets })) {
+        const errno = this.#exchange.requestMany(slots, visit);
+        if (errno !== 0) return this.#absent(`cannot read slots in ${layout.name} of table inet ${table}`, errno);
+        await setImmediate();
+        signal.throwIfAborted();
+      }
+      return elements;
+    });
+  }
+
+  /** Number of elements; undefined when the kernel does not tell it, or when there is no such object. */
+  #countOf(table: string, name: string): number | undefined {
+    let count: number | undefined;
+    const visit = (bytes: Uint8Array, { start, end }: NetlinkMessage): void => {
+      for (const attribute of readAttributes(bytes, start + netfilterHeaderLength, end)) {
+        if (attribute.type === NFTA.SET.COUNT) count = readUint32be(bytes, attribute.start);
+      }
+    };
+    const errno = this.#exchange.request(requestSet(this.#encoder, table, name), visit);
+    return errno === 0 ? count : this.#absent(`cannot look at ${name} of table inet ${table}`, errno);
   }
 
   async readCounters(
@@ -202,14 +242,14 @@ class NetlinkTransport implements NftTransport {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    while (this.#dumping !== undefined) await this.#dumping;
+    while (this.#reading !== undefined) await this.#reading;
     this.keeper?.[Symbol.dispose]();
     this.#exchange[Symbol.dispose]();
   }
 
   async #custom(attempt: string, table: string, write: WriteBatch, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    while (this.#dumping !== undefined) await this.#dumping;
+    while (this.#reading !== undefined) await this.#reading;
     this.#send(attempt, table, { batch: this.#encoder.custom(table, write), changes: [] });
   }
 
@@ -244,18 +284,23 @@ class NetlinkTransport implements NftTransport {
     return errno === 0 ? items : this.#absent(`cannot list ${name} of table inet ${table}`, errno);
   }
 
-  async #dump({ makeRequest, visit, items }: DumpInto, signal: AbortSignal): Promise<number> {
-    signal.throwIfAborted();
-    while (this.#dumping !== undefined) await this.#dumping;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#dumping = promise;
+  #dump({ makeRequest, visit, items }: DumpInto, signal: AbortSignal): Promise<number> {
     const restart = (): void => {
       items.length = 0;
     };
+    return this.#alone(signal, () => this.#exchange.dump({ makeRequest, visit, restart }, signal));
+  }
+
+  /** Runs a read of several turns of the event loop when no other one is in flight. */
+  async #alone<T>(signal: AbortSignal, read: () => Promise<T>): Promise<T> {
+    signal.throwIfAborted();
+    while (this.#reading !== undefined) await this.#reading;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#reading = promise;
     try {
-      return await this.#exchange.dump({ makeRequest, visit, restart }, signal);
+      return await read();
     } finally {
-      this.#dumping = undefined;
+      this.#reading = undefined;
       resolve();
     }
   }
@@ -293,6 +338,13 @@ function requestSets(encoder: BatchEncoder, table: string): NetlinkRequest {
   return encoder.request({ type: NFT_MSG.GETSET, flags: NLM_F.REQUEST | NLM_F.DUMP }, (writer) =>
     writer.attributeText(NFTA.SET.TABLE, table),
   );
+}
+
+function requestSet(encoder: BatchEncoder, table: string, name: string): NetlinkRequest {
+  return encoder.request({ type: NFT_MSG.GETSET, flags: NLM_F.REQUEST }, (writer) => {
+    writer.attributeText(NFTA.SET.TABLE, table);
+    writer.attributeText(NFTA.SET.NAME, name);
+  });
 }
 
 function requestElements(encoder: BatchEncoder, table: string, name: string): NetlinkRequest {
