@@ -1,11 +1,14 @@
 // The agent at the sizes of published failures of kube-proxy, in some modes. A cluster is SERVICESxENDPOINTS; with an
-// `s` behind it all Services have the same endpoints. Needs root.
+// `s` behind it all Services have the same endpoints.
+// Needs root. --draw FILE.svg: also a picture of each figure by the number of endpoints, from at least two clusters.
 //   --cluster 5006x50,8000x30s,44125x1,30000x8  --mode nftables,ebpf  --starts N (3)  --changes N (300)  --idle SECONDS (72: after a minute an agent's start is over)
+import { writeFileSync } from 'node:fs';
 import { cpus, loadavg, release } from 'node:os';
 import { parseArgs } from 'node:util';
 import { textTable } from '../src/report/report-html.ts';
 import { createBenchLab } from './bench-lab.ts';
-import { createFillers, type Fillers } from './big-cluster.ts';
+import { createFillers, endpointsPerService, type Fillers } from './big-cluster.ts';
+import { curvesSvg, type Measured, panelsOf } from './curves.ts';
 import { Measurement, type Rounds, type SizeFigures } from './measure.ts';
 import { ebpf, iptables, type Mode, nftables } from './modes.ts';
 import { rows, shown } from './targets.ts';
@@ -17,6 +20,7 @@ const { values } = parseArgs({
     starts: { type: 'string', default: '3' },
     changes: { type: 'string', default: '300' },
     idle: { type: 'string', default: '72' },
+    draw: { type: 'string' },
   },
 });
 
@@ -69,11 +73,13 @@ async function main(): Promise<void> {
     idleTime: Number(values.idle) * 1000,
   };
   const load = loadavg()[0]?.toFixed(1);
-  const measured: { readonly title: string; readonly figures: SizeFigures }[] = [];
+  const measured: (Measured & { readonly title: string })[] = [];
   for (const { cluster, fillers, mode } of columns) {
     process.stderr.write(`bench: ${cluster}, ${mode.name}\n`);
     measured.push({
       title: `${cluster}, ${mode.name}`,
+      mode: mode.name,
+      endpoints: fillers.services * (fillers.endpoints ?? endpointsPerService),
       figures: await measure(fillers, mode, rounds, new AbortController().signal),
     });
   }
@@ -90,6 +96,26 @@ async function main(): Promise<void> {
         ]),
     ]),
   );
+  if (values.draw === undefined) return;
+  writeFileSync(
+    values.draw,
+    curvesSvg(
+      panelsOf(
+        measured,
+        rows.filter(({ what }) => drawn.has(what)),
+      ),
+    ),
+  );
 }
+
+/** Figures in the picture, by their rows. */
+const drawn: ReadonlySet<string> = new Set([
+  'one endpoint change, p50',
+  'agent CPU per change',
+  'cold start',
+  'received in a cold start',
+  'resident memory after sync',
+  'idle CPU',
+]);
 
 await main();

@@ -71,7 +71,7 @@ describe('readKernel', () => {
       asked.length = 0;
     });
 
-    test('are asked for one by one', async () => {
+    test('are read by their keys', async () => {
       const kernel = await read([{ id: 'endpoints4 0x1 . 0', data: 'asked' }]);
       expect([...kernel.slots]).toEqual([[1, ['asked']]]);
       const counts = [

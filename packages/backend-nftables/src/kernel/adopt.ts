@@ -142,10 +142,10 @@ interface ObjectToRead<Name = ElementObject> extends KernelToRead {
   readonly object: KernelObject<Name>;
 }
 
-/** Up to this number of slots a list takes the kernel less time than requests for each. */
+/** Up to this number of slots a list takes the kernel less time than their keys. */
 const listedSlots = 65_536;
 
-/** Reads all slots; of a large table those that something leads to are asked for, if the kernel has no others. */
+/** Reads all slots. Those of a large table are read by their keys if sets lead to all of them, otherwise as a list. */
 async function readEndpoints(from: ObjectToRead<'endpoints'>, kernel: KernelState, signal: AbortSignal): Promise<void> {
   const sets = slotCounts(kernel);
   const isLarge = sets.values().reduce((sum, slots) => sum + slots, 0) > listedSlots;

@@ -29,8 +29,8 @@ export interface NftTransport extends AsyncDisposable {
   /** Undefined when there is no such object. While a hash table grows, some occur twice and as many are missing. */
   readElements(object: KernelObject<ElementObject>, signal: AbortSignal): Promise<readonly Element[] | undefined>;
   /**
-   * The slots of these sets, asked for one by one: a list of N elements costs the kernel time that grows with N². Undefined when the map
-   * has other slots or lacks one, or when the kernel does not tell how many it has (before Linux 6.16): then list them.
+   * Reads the slots of these sets by their keys: a list of N elements costs the kernel time that grows with N². Undefined when the map
+   * has other slots or lacks one, and before Linux 6.16, which reports the number of elements: then use `readElements`.
    */
   readSlots(map: SlotMap, sets: SlotCounts, signal: AbortSignal): Promise<readonly Element[] | undefined>;
   /** The CIDRs of an interval set, sorted; undefined when there is no such object. */

@@ -149,7 +149,7 @@ class NetlinkTransport implements NftTransport {
     });
   }
 
-  /** Number of elements; undefined when the kernel does not tell it, or when there is no such object. */
+  /** Number of elements; undefined before Linux 6.16, or when there is no such object. */
   #countOf(table: string, name: string): number | undefined {
     let count: number | undefined;
     const visit = (bytes: Uint8Array, { start, end }: NetlinkMessage): void => {
