@@ -9,7 +9,7 @@ import type { TargetChange } from '../../src/runtime/runtime.ts';
 import type { HealthProfile } from '../../src/spec/health-profile.ts';
 import type { LoadBalancerSpec } from '../../src/spec/load-balancer-spec.ts';
 import { exampleSpec } from '../../src/testing/example-specs.ts';
-import { createHaproxyNamespace, type HaproxyNamespace, nodes } from './haproxy-namespace.ts';
+import { createHaproxyNamespace, type HaproxyNamespace, nodes } from '../privileged/haproxy-namespace.ts';
 
 // Every profile at once in the real HAProxy, with pauses shrunk so that nodes are checked every 300 ms.
 const interval = 300;
