@@ -80,23 +80,8 @@ export class NetlinkExchange implements Disposable {
     });
   }
 
-  /** Sends a request that one message answers. An errno, or 0 and the message given to `visit`. */
-  request({ bytes, sequence }: NetlinkRequest, visit: VisitMessage): number {
-    return this.#guarded(() => {
-      const socket = this.#opened();
-      socket.send(bytes);
-      for (const [message, datagram] of receiveAnswers(socket, this.#buffer)) {
-        if (message.sequence !== sequence) continue;
-        if (message.type === NLMSG.ERROR) return readAnswer(datagram, message).errno;
-        visit(datagram, message);
-        return 0;
-      }
-      throw this.#errors.noAnswer();
-    });
-  }
-
   /** Sends a request with NLM_F_ACK that any number of messages answer, all given to `visit`. Returns an errno, or 0. */
-  requestMany({ bytes, sequence }: NetlinkRequest, visit: VisitMessage): number {
+  request({ bytes, sequence }: NetlinkRequest, visit: VisitMessage): number {
     return this.#guarded(() => {
       const socket = this.#opened();
       socket.send(bytes);

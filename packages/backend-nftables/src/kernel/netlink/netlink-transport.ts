@@ -140,7 +140,7 @@ class NetlinkTransport implements NftTransport {
       const wanted = sets.values().reduce((sum, slots) => sum + slots, 0);
       if (this.#countOf(table, layout.name) !== wanted) return undefined;
       for (const slots of slotRequests(this.#encoder, { table, name: layout.name, sets })) {
-        const errno = this.#exchange.requestMany(slots, visit);
+        const errno = this.#exchange.request(slots, visit);
         if (errno !== 0) return this.#absent(`cannot read slots in ${layout.name} of table inet ${table}`, errno);
         await setImmediate();
         signal.throwIfAborted();
@@ -329,7 +329,7 @@ interface DumpInto extends Pick<NetlinkDump, 'makeRequest' | 'visit'> {
 }
 
 function requestTable(encoder: BatchEncoder, table: string): NetlinkRequest {
-  return encoder.request({ type: NFT_MSG.GETTABLE, flags: NLM_F.REQUEST }, (writer) =>
+  return encoder.request({ type: NFT_MSG.GETTABLE, flags: NLM_F.REQUEST | NLM_F.ACK }, (writer) =>
     writer.attributeText(NFTA.TABLE.NAME, table),
   );
 }
@@ -341,7 +341,7 @@ function requestSets(encoder: BatchEncoder, table: string): NetlinkRequest {
 }
 
 function requestSet(encoder: BatchEncoder, table: string, name: string): NetlinkRequest {
-  return encoder.request({ type: NFT_MSG.GETSET, flags: NLM_F.REQUEST }, (writer) => {
+  return encoder.request({ type: NFT_MSG.GETSET, flags: NLM_F.REQUEST | NLM_F.ACK }, (writer) => {
     writer.attributeText(NFTA.SET.TABLE, table);
     writer.attributeText(NFTA.SET.NAME, name);
   });
