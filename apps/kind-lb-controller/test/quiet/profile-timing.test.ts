@@ -13,7 +13,7 @@ import { createHaproxyNamespace, type HaproxyNamespace, nodes } from '../privile
 
 // Every profile at once in the real HAProxy, with pauses shrunk so that nodes are checked every 300 ms.
 const interval = 300;
-/** HAProxy, the pipe of its log, and two cores that others use too. */
+/** HAProxy, and the pipe of its log. */
 const slack = 150;
 const signal = AbortSignal.timeout(60_000);
 const runner = createCommandRunner();

@@ -133,10 +133,7 @@ class NetlinkTransport implements NftTransport {
     return this.#alone(signal, async () => {
       const layout = objectLayout(`endpoints${suffix}`);
       const elements: Element[] = [];
-      const visit = (bytes: Uint8Array, { start, end }: NetlinkMessage): void => {
-        const from = start + netfilterHeaderLength;
-        this.#reader.read(bytes, from, end, (raw) => elements.push(elementOf(bytes, raw, layout)));
-      };
+      const visit = this.#collector(elements, (bytes, raw) => elementOf(bytes, raw, layout));
       const wanted = sets.values().reduce((sum, slots) => sum + slots, 0);
       if (this.#countOf(table, layout.name) !== wanted) return undefined;
       for (const slots of slotRequests(this.#encoder, { table, name: layout.name, sets })) {
@@ -273,15 +270,19 @@ class NetlinkTransport implements NftTransport {
     signal: AbortSignal,
   ): Promise<readonly T[] | undefined> {
     const items: T[] = [];
-    const visit = (bytes: Uint8Array, { start, end }: NetlinkMessage): void => {
+    const visit = this.#collector(items, read);
+    const makeRequest = (): NetlinkRequest => requestElements(this.#encoder, table, name);
+    const errno = await this.#dump({ makeRequest, visit, items }, signal);
+    return errno === 0 ? items : this.#absent(`cannot list ${name} of table inet ${table}`, errno);
+  }
+
+  /** Adds the defined results of `read` for the elements of each message. */
+  #collector<T>(items: T[], read: (bytes: Uint8Array, raw: RawElement) => T | undefined): NetlinkDump['visit'] {
+    return (bytes, { start, end }) =>
       this.#reader.read(bytes, start + netfilterHeaderLength, end, (raw) => {
         const item = read(bytes, raw);
         if (item !== undefined) items.push(item);
       });
-    };
-    const makeRequest = (): NetlinkRequest => requestElements(this.#encoder, table, name);
-    const errno = await this.#dump({ makeRequest, visit, items }, signal);
-    return errno === 0 ? items : this.#absent(`cannot list ${name} of table inet ${table}`, errno);
   }
 
   #dump({ makeRequest, visit, items }: DumpInto, signal: AbortSignal): Promise<number> {
