@@ -50,16 +50,19 @@ function sourceRule({ allowedSources }: TransparentPort, { ip }: PacketPlaces): 
   return allowedSources === 'any' ? [] : [`${ip} saddr != { ${allowedSources.join(', ')} } drop`];
 }
 
+const tcpFlags = 'tcp flags & (fin | syn | rst | ack)';
+
+/** Matches packets that open a connection, and all others. */
+const matches = {
+  TCP: { opening: `${tcpFlags} == syn `, others: `${tcpFlags} != syn ` },
+  SCTP: { opening: 'sctp chunk init exists ', others: 'sctp chunk init missing ' },
+} as const;
+
 /** Connections of TCP and SCTP stay with their node while it is there, UP or not: so they do behind a proxy. */
 function knownRules(port: TransparentPort, places: PacketPlaces, to: Rendering): readonly string[] {
-  switch (port.protocol) {
-    case 'TCP':
-      return knownRule(port, { match: `${tcpFlags} != syn `, nodes: port.present, places }, to);
-    case 'SCTP':
-      return knownRule(port, { match: 'sctp chunk init missing ', nodes: port.present, places }, to);
-    case 'UDP':
-      return knownRule(port, { match: '', nodes: port.forOld, places }, to);
-  }
+  const { protocol, forOld, present } = port;
+  if (protocol === 'UDP') return toKnown(forOld, port, places, to);
+  return toKnown(present, port, places, to).map((rule) => `${matches[protocol].others}${rule}`);
 }
 
 /**
@@ -67,25 +70,21 @@ function knownRules(port: TransparentPort, places: PacketPlaces, to: Rendering):
  * rules come after session affinity: a client may use a port again while the former connection is remembered.
  */
 function openingRules(port: TransparentPort, places: PacketPlaces, to: Rendering): readonly string[] {
-  if (port.protocol === 'UDP') return [];
-  const match = port.protocol === 'TCP' ? `${tcpFlags} == syn ` : 'sctp chunk init exists ';
-  return knownRule(port, { match, nodes: port.forNew, places }, to);
+  const { protocol, forNew } = port;
+  if (protocol === 'UDP') return [];
+  return toKnown(forNew, port, places, to).map((rule) => `${matches[protocol].opening}${rule}`);
 }
 
-const tcpFlags = 'tcp flags & (fin | syn | rst | ack)';
-
-function knownRule(
+/** To the remembered node if it is one of these. */
+function toKnown(
+  nodes: readonly IpAddress[],
   port: TransparentPort,
-  {
-    match,
-    nodes,
-    places,
-  }: { readonly match: string; readonly nodes: readonly IpAddress[]; readonly places: PacketPlaces },
+  { client }: PacketPlaces,
   to: Rendering,
 ): readonly string[] {
   const name = nameOf(port);
-  const known = `meta priority set ${places.client} . meta mark map @flows-${name}`;
-  return nodes.length === 0 ? [] : [`${match}${known} ${isOneOf(nodes, to)} goto keep-${name}`];
+  const known = `meta priority set ${client} . meta mark map @flows-${name}`;
+  return nodes.length === 0 ? [] : [`${known} ${isOneOf(nodes, to)} goto keep-${name}`];
 }
 
 /** The client's node since its last new connection. */
