@@ -41,23 +41,23 @@ ask_pkg_config(LIBBPF_LINK --libs)
 # The objects are the same for all machines, so this one's headers will do. Debian keeps <asm/types.h> in a folder of the machine's.
 execute_process(COMMAND cc -print-multiarch
   OUTPUT_VARIABLE MACHINE_HEADERS OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-set(PROBES hooks conntrack)
-set(PROBE_OBJECTS "")
-foreach(probe ${PROBES})
-  set(object ${CMAKE_BINARY_DIR}/probe-${probe}.bpf.o)
+set(EMBEDDED probe-hooks probe-conntrack drops)
+set(EMBEDDED_OBJECTS "")
+foreach(source ${EMBEDDED})
+  set(object ${CMAKE_BINARY_DIR}/${source}.bpf.o)
   add_custom_command(OUTPUT ${object}
     # BTF names source files: the same on every machine.
     COMMAND ${CLANG} -O2 -g -ffile-prefix-map=${CMAKE_CURRENT_SOURCE_DIR}=/switchyard
       -ffile-compilation-dir=/switchyard -Wall -Wextra -Werror -target bpfel -mcpu=v3 -idirafter /usr/include/${MACHINE_HEADERS}
-      -c ${CMAKE_CURRENT_SOURCE_DIR}/bpf/probe-${probe}.bpf.c -o ${object}
+      -c ${CMAKE_CURRENT_SOURCE_DIR}/bpf/${source}.bpf.c -o ${object}
     COMMAND ${LLVM_STRIP} -g ${object}
-    DEPENDS bpf/probe-${probe}.bpf.c)
-  list(APPEND PROBE_OBJECTS ${object})
+    DEPENDS bpf/${source}.bpf.c bpf/drops.h)
+  list(APPEND EMBEDDED_OBJECTS ${object})
 endforeach()
 
-add_addon(switchyard_bpf cpp/bpf_addon.cc cpp/bpf_calls.cc cpp/bpf_object.cc cpp/bpf_probe.cc)
-set_source_files_properties(cpp/bpf_probe.cc PROPERTIES OBJECT_DEPENDS "${PROBE_OBJECTS}")
-target_compile_definitions(switchyard_bpf PRIVATE SWITCHYARD_PROBES="${CMAKE_BINARY_DIR}")
+add_addon(switchyard_bpf cpp/bpf_addon.cc cpp/bpf_calls.cc cpp/bpf_object.cc cpp/bpf_embedded.cc)
+set_source_files_properties(cpp/bpf_embedded.cc PROPERTIES OBJECT_DEPENDS "${EMBEDDED_OBJECTS}")
+target_compile_definitions(switchyard_bpf PRIVATE SWITCHYARD_OBJECTS="${CMAKE_BINARY_DIR}")
 target_compile_options(switchyard_bpf PRIVATE ${LIBBPF_COMPILE} ${BPF_PLACES})
 target_link_libraries(switchyard_bpf PRIVATE ${LIBBPF_LINK})
 # Where the library was found says nothing about the machine that runs this.

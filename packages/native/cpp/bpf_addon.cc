@@ -150,10 +150,10 @@ Napi::Value LoadObject(const Napi::CallbackInfo& info) {
   return object;
 }
 
-// probeObject(name) -> the compiled bpf/probe-NAME.bpf.c
-Napi::Value ProbeObject(const Napi::CallbackInfo& info) {
+// embeddedObject(name) -> the compiled bpf/NAME.bpf.c
+Napi::Value EmbeddedObject(const Napi::CallbackInfo& info) {
   size_t length = 0;
-  const uint8_t* data = switchyard::ProbeObject(info[0].As<Napi::String>().Utf8Value(), &length);
+  const uint8_t* data = switchyard::EmbeddedObject(info[0].As<Napi::String>().Utf8Value(), &length);
   return Napi::Buffer<uint8_t>::Copy(info.Env(), data, length);
 }
 
@@ -168,7 +168,7 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("netnsCookie", Napi::Function::New(env, NetnsCookie));
   exports.Set("mountBpffs", Napi::Function::New(env, MountBpffs));
   exports.Set("loadObject", Napi::Function::New(env, LoadObject));
-  exports.Set("probeObject", Napi::Function::New(env, ProbeObject));
+  exports.Set("embeddedObject", Napi::Function::New(env, EmbeddedObject));
   return exports;
 }
 

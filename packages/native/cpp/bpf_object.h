@@ -34,7 +34,7 @@ struct LoadResult {
 
 LoadResult LoadObject(const LoadRequest& request);
 
-// The object file of bpf/probe-NAME.bpf.c, which is part of the addon: hooks or conntrack.
-const uint8_t* ProbeObject(const std::string& name, size_t* length);
+// The object file of bpf/NAME.bpf.c, which is part of the addon: probe-hooks, probe-conntrack or drops.
+const uint8_t* EmbeddedObject(const std::string& name, size_t* length);
 
 }  // namespace switchyard

@@ -20,8 +20,12 @@ export interface BpfAddon {
   netnsCookie(netns: string, bytes: Uint8Array): number;
   mountBpffs(path: string): number;
   loadObject(bytes: Uint8Array, options: ObjectOptions): LoadedObject;
-  probeObject(name: 'hooks' | 'conntrack'): Uint8Array;
+  /** The compiled `bpf/NAME.bpf.c`. */
+  embeddedObject(name: EmbeddedObject): Uint8Array;
 }
+
+/** Object files that are part of the addon. */
+export type EmbeddedObject = 'probe-hooks' | 'probe-conntrack' | 'drops';
 
 /** What `loadObject` of the addon takes. */
 export interface ObjectOptions {

@@ -1,6 +1,6 @@
 import { closeSync, readFileSync } from 'node:fs';
 import { NativeError } from '../native-error.ts';
-import { type LoadedObject, loadBpfAddon, type ObjectOptions } from './bpf-addon.ts';
+import { type EmbeddedObject, type LoadedObject, loadBpfAddon, type ObjectOptions } from './bpf-addon.ts';
 import { fdOf, KernelProgram } from './kernel-program.ts';
 import { asMap } from './open-map.ts';
 import type { BpfLoadOptions, BpfMap, BpfObject, BpfProgram } from './types.ts';
@@ -58,6 +58,11 @@ export function loadBpfBytes(bytes: Uint8Array, name: string, options: BpfLoadOp
       for (const one of own) one[Symbol.dispose]();
     },
   };
+}
+
+/** As `loadBpfObject`, of an object file that is part of the addon. */
+export function loadEmbedded(name: EmbeddedObject, options: BpfLoadOptions = {}): BpfObject {
+  return loadBpfBytes(loadBpfAddon().embeddedObject(name), name, options);
 }
 
 function addonOptions({ maps, constants = {}, skip = [] }: BpfLoadOptions): ObjectOptions {

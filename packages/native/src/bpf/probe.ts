@@ -1,6 +1,6 @@
 import { messageOf } from '@switchyard/core';
 import { loadBpfAddon } from './bpf-addon.ts';
-import { loadBpfBytes } from './load-object.ts';
+import { loadEmbedded } from './load-object.ts';
 import { findMount } from './mounts.ts';
 import { netnsCookie } from './info.ts';
 import { createMap } from './open-map.ts';
@@ -74,5 +74,5 @@ function useMap(shape: BpfMapShape, use?: (map: BpfMap) => void): void {
 
 function tryProgram(object: 'hooks' | 'conntrack', program: string): void {
   const skip = object === 'hooks' ? hooks.filter((name) => name !== program) : [];
-  using _ = loadBpfBytes(loadBpfAddon().probeObject(object), `probe-${object}`, { skip });
+  using _ = loadEmbedded(`probe-${object}`, { skip });
 }
