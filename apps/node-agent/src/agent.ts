@@ -83,7 +83,10 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   for (const event of configEvents(nodeName, config.notes)) events.record(event);
   const stop = new AbortController();
   addMetrics({ config, now, backends, host, status: () => reconciler.status(), health }, stop.signal);
-  const endpoints = serveEndpoints({ config, health, debug: debugState(parts, reconciler), ...host }, stop.signal);
+  const endpoints = serveEndpoints(
+    { config, health, debug: debugState(parts, node, reconciler), ...host },
+    stop.signal,
+  );
   endpoints.catch((error: unknown) => stop.abort(error)); // told below
   const followNodeAddresses = () => Promise.all(serviceHealths.map((one) => one.followAddresses()));
   const addresses = followAddresses(host, followNodeAddresses, stop.signal);
@@ -126,7 +129,7 @@ function serviceHealthsOf(
   });
 }
 
-function debugState({ config, backends, host }: AgentParts, reconciler: Reconciler): DebugState {
+function debugState({ config, backends, host }: AgentParts, node: OwnNode, reconciler: Reconciler): DebugState {
   return {
     nodeName: config.nodeName,
     mode: config.mode,
@@ -135,7 +138,10 @@ function debugState({ config, backends, host }: AgentParts, reconciler: Reconcil
     tables: () => reconciler.tables(),
     status: () => reconciler.status(),
     interfaceAddresses: host.interfaceAddresses,
+    podCidrs: () => node.podCidrs,
     dumps: backends.map((backend) => (signal) => familyDumpText(backend, signal)),
+    serviceCounters: (signal) => Promise.all(backends.flatMap(({ observers }) => observers.counters?.(signal) ?? [])),
     now: () => host.clock.now(),
+    clock: host.clock,
   };
 }

@@ -1,6 +1,15 @@
-import type { ForwardingTable, IpAddress, IpFamily, Millis, NodeName } from '@switchyard/core';
+import type {
+  Cidr,
+  Clock,
+  ForwardingTable,
+  IpAddress,
+  IpFamily,
+  Millis,
+  NodeName,
+  ServicePortKey,
+} from '@switchyard/core';
 import type { EbpfConfig } from '../config/run-config.ts';
-import type { Failure, ReconcilerStatus } from '@switchyard/core/engine';
+import type { Failure, ReconcilerStatus, ServiceCounters } from '@switchyard/core/engine';
 
 /** State for the debugging endpoints. Every call returns the current state. */
 export interface DebugState {
@@ -15,10 +24,15 @@ export interface DebugState {
   readonly status: () => ReconcilerStatus;
   /** Addresses of this machine's interfaces now, without loopback. */
   readonly interfaceAddresses: () => readonly IpAddress[];
+  /** Pod ranges of this node; empty while unknown. */
+  readonly podCidrs: () => readonly Cidr[];
   /** Text of what is in the kernel, one of each family. They reject with `HostError`. */
   readonly dumps: readonly ((signal: AbortSignal) => Promise<string>)[];
+  /** Counters of Services, by IP family; of the families that have some. */
+  readonly serviceCounters: (signal: AbortSignal) => Promise<readonly ReadonlyMap<ServicePortKey, ServiceCounters>[]>;
   /** Wall clock. */
   readonly now: () => Millis;
+  readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
 }
 
 /** Returns the state of a family for JSON, without undefined fields. */

@@ -12,6 +12,7 @@ import { get, type Route, oneAtATime } from './route.ts';
 import { flagzAnswer, type ProcessFacts, statuszAnswer } from './zpages.ts';
 import { explainAnswer } from './debug-explain.ts';
 import { forwardingAnswer } from './debug-forwarding.ts';
+import { lossesRoute } from './debug-losses.ts';
 
 /** Views of other parts of the agent that the metrics server serves. */
 export interface EndpointViews {
@@ -62,7 +63,7 @@ export function metricsRoutes(options: MetricsRoutesOptions): readonly Route[] {
   return [...routes, get('/statusz', (request) => statuszAnswer({ ...facts, now: clock.now() }, request))];
 }
 
-/** Routes of Switchyard: `/debug/forwarding`, `/debug/explain`, `/debug/dump`. They only read. */
+/** Routes of Switchyard: `/debug/forwarding`, `/debug/explain`, `/debug/losses`, `/debug/dump`. They only read. */
 export function debugRoutes(state: DebugState): readonly Route[] {
   /** As `--switchyard-dump` prints it, family by family. */
   const dump = async (_: unknown, signal: AbortSignal): Promise<HttpAnswer> => {
@@ -73,6 +74,7 @@ export function debugRoutes(state: DebugState): readonly Route[] {
   return [
     get('/debug/forwarding', (request) => forwardingAnswer(state, request)),
     get('/debug/explain', (request) => explainAnswer(state, request)),
+    get('/debug/losses', lossesRoute(state)),
     get('/debug/dump', oneAtATime(dump)),
   ];
 }

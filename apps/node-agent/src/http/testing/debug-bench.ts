@@ -8,6 +8,7 @@ import {
   parseCidr,
   parseIp,
   type ServicePortKey,
+  systemClock,
 } from '@switchyard/core';
 import { type Failure, type FamilyStatus } from '@switchyard/core/engine';
 import { type HttpAnswer, type HttpHandler } from '@switchyard/core/health';
@@ -118,6 +119,9 @@ export function debugState(options: DebugBenchOptions = {}): DebugState {
       families: new Map(ipFamilies.map((one) => [one, family(one)])),
     }),
     interfaceAddresses: () => [parseIp('192.0.2.1'), parseIp('10.244.1.1')],
+    podCidrs: () => [],
+    serviceCounters: async () => [],
+    clock: systemClock,
     dumps: [dump, async () => '# IPv6: x\n'],
     now: () => now,
   };

@@ -195,4 +195,5 @@ export const ownPaths: readonly ServedPath[] = [
   'metrics:/debug/dump',
   'metrics:/debug/explain',
   'metrics:/debug/forwarding',
+  'metrics:/debug/losses',
 ];

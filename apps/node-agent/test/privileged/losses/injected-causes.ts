@@ -1,0 +1,354 @@
+import type { IpFamily, IpAddress } from '@switchyard/core';
+import type { CauseCode } from '@switchyard/drops';
+import { type AgentMode, type LabPod, type Prober, startEchoServer } from '@switchyard/lab';
+import { millis } from '@switchyard/core';
+import type { GivenEndpoint, GivenService, LossSite, ProbedProtocol } from './loss-site.ts';
+
+/** A cause of loss that a test makes, with the packets that are lost. */
+export interface InjectedCause {
+  readonly name: string;
+  readonly cause: CauseCode;
+  /** Part of the sentence that says why. */
+  readonly why?: RegExp;
+  readonly direction?: 'answer';
+  /** Default: both. */
+  readonly protocols?: readonly ProbedProtocol[];
+  /** Default: both. */
+  readonly families?: readonly IpFamily[];
+  /** Default: all. */
+  readonly modes?: readonly AgentMode[];
+  /** Time until the kernel knows, in milliseconds; default 0. */
+  readonly delay?: number;
+  readonly inject: (site: LossSite, place: InjectionPlace) => Promise<Injection>;
+}
+
+/** Names and numbers that no other cause has. */
+export interface InjectionPlace {
+  readonly ipFamily: IpFamily;
+  readonly service: string;
+  readonly targetPort: number;
+}
+
+export interface Injection {
+  /** Sends what is lost; resolves after its time-out. */
+  readonly send: (protocol: ProbedProtocol) => Promise<unknown>;
+  readonly undo?: () => Promise<unknown>;
+}
+
+const timeout = 300;
+
+interface Target {
+  readonly address: string;
+  readonly port: number | Readonly<Record<ProbedProtocol, number>>;
+  readonly source?: string;
+}
+
+/** One attempt of a prober. */
+function attempt(prober: Prober, { address, port, source }: Target): Injection['send'] {
+  return (protocol) =>
+    prober.probe({
+      protocol: protocol === 'TCP' ? 'tcp' : 'udp',
+      address,
+      port: typeof port === 'number' ? port : port[protocol],
+      timeout,
+      ...(source === undefined ? {} : { source }),
+    });
+}
+
+/** A Service, sent to from a pod of the node at its cluster IP. */
+function fromPod(endpoints: (site: LossSite, ipFamily: IpFamily) => readonly GivenEndpoint[]): InjectedCause['inject'] {
+  return async (site, { ipFamily, service, targetPort }) => {
+    const made = await site.make({ name: service, ipFamily, targetPort, endpoints: endpoints(site, ipFamily) });
+    return { send: attempt(site.caller, { address: made.clusterIp, port: 80 }) };
+  };
+}
+
+function addressOf(pod: LabPod, ipFamily: IpFamily): string {
+  return pod.addresses[ipFamily] ?? '';
+}
+
+function ipWord(ipFamily: IpFamily): string {
+  return ipFamily === 'IPv4' ? 'ip' : 'ip6';
+}
+
+interface ForeignRule {
+  readonly hook: string;
+  readonly priority?: number;
+  /** Rule without its address: `ADDRESS` is the caller's, or the server's for answers. */
+  readonly rule: string;
+  readonly from?: 'node';
+  readonly direction?: 'answer';
+}
+
+/** A table of another program that drops packets of the caller, whose Service is in order. */
+function foreignRule(name: string, { hook, priority = 0, rule, from, direction }: ForeignRule): InjectedCause {
+  return {
+    name: `rule of another table: ${name}`,
+    cause: 'otherRule',
+    why: new RegExp(`at the hook ${hook}`),
+    ...(direction === undefined ? {} : { direction }),
+    inject: async (site, { ipFamily, service, targetPort }) => {
+      const pod = from === 'node' ? site.remote : site.server;
+      const node = from === 'node' ? site.otherNode : site.node;
+      const endpoints = [{ address: addressOf(pod, ipFamily), node }];
+      const { clusterIp } = await site.make({ name: service, ipFamily, targetPort, endpoints });
+      const server = addressOf(pod, ipFamily);
+      const words = { IP: ipWord(ipFamily), CALLER: addressOf(site.callerPod, ipFamily), SERVER: server };
+      const text = rule.replaceAll(/IP|CALLER|SERVER/g, (word) => words[word as keyof typeof words]);
+      const chain = `chain c { type filter hook ${hook} priority ${priority} ; ${text} ; }`;
+      await site.shell(site.node, `nft 'table inet other { ${chain} ; }'`);
+      return {
+        send: attempt(from === 'node' ? site.onNode : site.caller, { address: clusterIp, port: 80 }),
+        undo: () => site.shell(site.node, 'nft delete table inet other'),
+      };
+    },
+  };
+}
+
+const requests = 'IP saddr CALLER meta l4proto { tcp, udp }';
+
+export const injectedCauses: readonly InjectedCause[] = [
+  { name: 'no endpoints', cause: 'noEndpoints', why: /usable anywhere/, inject: fromPod(() => []) },
+  {
+    name: 'endpoint not ready',
+    cause: 'noEndpoints',
+    why: /is not ready/,
+    inject: fromPod((site, ipFamily) => [{ address: addressOf(site.server, ipFamily), conditions: { ready: false } }]),
+  },
+  {
+    name: 'endpoint terminating, and no longer serving',
+    cause: 'noEndpoints',
+    why: /is terminating and not serving/,
+    inject: fromPod((site, ipFamily) => [
+      {
+        address: addressOf(site.server, ipFamily),
+        conditions: { ready: false, serving: false, terminating: true },
+      },
+    ]),
+  },
+  {
+    name: 'policy Local without an endpoint here',
+    cause: 'noLocalEndpoint',
+    why: /is on node2/,
+    inject: async (site, { ipFamily, service, targetPort }) => {
+      const { nodePorts } = await site.make({
+        name: service,
+        ipFamily,
+        targetPort,
+        endpoints: [{ address: addressOf(site.remote, ipFamily), node: site.otherNode }],
+        spec: { type: 'NodePort', externalTrafficPolicy: 'Local' },
+      });
+      return { send: attempt(site.outside, { address: site.node.addresses[ipFamily] ?? '', port: nodePorts }) };
+    },
+  },
+  {
+    name: 'client outside of the source ranges',
+    cause: 'sourceNotAllowed',
+    why: /in none of the allowed source ranges/,
+    inject: async (site, { ipFamily, service, targetPort }) => {
+      const ingressIp = ipFamily === 'IPv4' ? '198.51.100.7' : '2001:db8::7';
+      await site.make({
+        name: service,
+        ipFamily,
+        targetPort,
+        ingressIp,
+        endpoints: [{ address: addressOf(site.server, ipFamily) }],
+        spec: { type: 'LoadBalancer', loadBalancerSourceRanges: ['192.0.2.0/24', '2001:db8:1::/48'] },
+      });
+      await site.cluster.lab.routeToNode([ingressIp as IpAddress], site.node); // canonical
+      return { send: attempt(site.outside, { address: ingressIp, port: 80 }) };
+    },
+  },
+  {
+    name: 'port that the Service does not have',
+    cause: 'unknownPort',
+    modes: ['nftables'],
+    inject: async (site, { ipFamily, service, targetPort }) => {
+      const endpoints = [{ address: addressOf(site.server, ipFamily) }];
+      const { clusterIp } = await site.make({ name: service, ipFamily, targetPort, endpoints });
+      return { send: attempt(site.caller, { address: clusterIp, port: 81 }) };
+    },
+  },
+  foreignRule('before connection tracking', { hook: 'prerouting', priority: -350, rule: `${requests} drop` }),
+  foreignRule('before translation', { hook: 'prerouting', priority: -150, rule: `${requests} drop` }),
+  foreignRule('when forwarded', { hook: 'forward', rule: `${requests} drop` }),
+  foreignRule('when forwarded, with an answer', { hook: 'forward', rule: `${requests} reject` }),
+  foreignRule('when it leaves', { hook: 'postrouting', rule: `${requests} drop` }),
+  foreignRule('when the node sends', {
+    hook: 'output',
+    rule: 'IP daddr SERVER meta l4proto { tcp, udp } drop',
+    from: 'node',
+  }),
+  foreignRule('answers', {
+    hook: 'forward',
+    rule: 'ct direction reply IP saddr SERVER meta l4proto { tcp, udp } drop',
+    direction: 'answer',
+  }),
+  {
+    name: 'reverse path filter',
+    cause: 'reversePath',
+    families: ['IPv4'], // the kernel has none for IPv6
+    inject: async (site, { ipFamily, service, targetPort }) => {
+      const endpoints = [{ address: addressOf(site.server, ipFamily) }];
+      const { clusterIp } = await site.make({ name: service, ipFamily, targetPort, endpoints });
+      const source = '10.98.0.1';
+      const set = (value: number): string =>
+        `for file in /proc/sys/net/ipv4/conf/*/rp_filter; do echo ${value} > $file; done`;
+      await site.shell(site.callerPod, `ip addr add ${source}/32 dev lo`);
+      await site.shell(site.node, set(1));
+      return {
+        send: attempt(site.caller, { address: clusterIp, port: 80, source }),
+        undo: () => site.shell(site.node, set(0)),
+      };
+    },
+  },
+  {
+    name: 'route that refuses',
+    cause: 'noRoute',
+    inject: async (site, { ipFamily, service, targetPort }) => {
+      const address = ipFamily === 'IPv4' ? '203.0.113.7' : '2001:db8:2::7';
+      await site.shell(site.node, `ip route add unreachable ${address}`);
+      const made = await site.make({ name: service, ipFamily, targetPort, endpoints: [{ address }] });
+      return { send: attempt(site.caller, { address: made.clusterIp, port: 80 }) };
+    },
+  },
+  {
+    name: 'deleted pod: its address leads nowhere',
+    cause: 'noRoute',
+    inject: fromPod((_, ipFamily) => [{ address: ipFamily === 'IPv4' ? '10.244.1.77' : 'fd00:10:244:1::77' }]),
+  },
+  {
+    name: 'next hop that does not answer',
+    cause: 'neighbour',
+    delay: 4_000, // three requests, a second apart
+    inject: fromPod((_, ipFamily) => [{ address: ipFamily === 'IPv4' ? '172.18.0.77' : 'fd00:172:18::77' }]),
+  },
+  {
+    name: 'datagram larger than the MTU of the way',
+    cause: 'packetTooBig',
+    why: /14\d\d bytes/,
+    protocols: ['UDP'],
+    inject: async (site, { ipFamily, service, targetPort }) => {
+      const address = addressOf(site.server, ipFamily);
+      const { clusterIp } = await site.make({ name: service, ipFamily, targetPort, endpoints: [{ address }] });
+      const device = /dev (\S+)/.exec(await site.shell(site.node, `ip route get ${address}`))?.[1] ?? '';
+      await site.shell(site.node, `ip link set dev ${device} mtu 1280`);
+      return {
+        send: () => sendDatagrams(site, { address: clusterIp, count: 1, length: 1400 }),
+        undo: () => site.shell(site.node, `ip link set dev ${device} mtu 1500`),
+      };
+    },
+  },
+  {
+    name: 'nothing listens on the target port',
+    cause: 'noListener',
+    why: /nothing listens on .*:79\d\d/,
+    inject: async (site, { ipFamily, service, targetPort }) => {
+      const endpoints = [{ address: addressOf(site.server, ipFamily) }];
+      const wrong = targetPort - 200;
+      const made = await site.make({ name: service, ipFamily, targetPort: wrong, endpoints });
+      return { send: attempt(site.caller, { address: made.clusterIp, port: 80 }) };
+    },
+  },
+  {
+    name: 'application killed while a connection is open',
+    cause: 'applicationGone',
+    protocols: ['TCP'],
+    inject: async (site, { ipFamily, service, targetPort }) => {
+      const port = targetPort - 200;
+      const endpoints = [{ address: addressOf(site.server, ipFamily) }];
+      const made = await site.make({ name: service, ipFamily, targetPort: port, endpoints });
+      const application = startEchoServer(site.server, { pod: 'victim', tcp: [port] });
+      await waitForAnswer(site.caller, made.clusterIp, 'victim');
+      await pause(600); // attempts before it listened are read and done
+      return {
+        send: async () => {
+          const sending = sendLater(site, made.clusterIp);
+          await pause(250);
+          await application.stop(millis(0));
+          await sending;
+        },
+      };
+    },
+  },
+  {
+    name: 'receive buffer of the application full',
+    cause: 'receiveBufferFull',
+    protocols: ['UDP'],
+    inject: async (site, { ipFamily, service, targetPort }) => {
+      const port = targetPort - 200;
+      const endpoints = [{ address: addressOf(site.server, ipFamily) }];
+      const made = await site.make({ name: service, ipFamily, targetPort: port, endpoints });
+      const sleeper = site.server.spawn('perl', ['-e', sleepingReceiver, String(port), ipFamily], {
+        logName: 'sleeper',
+      });
+      await pause(300);
+      return {
+        send: () => sendDatagrams(site, { address: made.clusterIp, count: 40, length: 400 }),
+        undo: () => sleeper.stop(millis(0)),
+      };
+    },
+  },
+];
+
+/** Binds a UDP socket with a small buffer and reads nothing. */
+const sleepingReceiver = `
+  use Socket qw(:all);
+  my ($port, $family) = @ARGV;
+  my $is4 = $family eq 'IPv4';
+  socket(my $s, $is4 ? AF_INET : AF_INET6, SOCK_DGRAM, 0) or die $!;
+  setsockopt($s, SOL_SOCKET, SO_RCVBUF, pack('l', 2048)) or die $!;
+  bind($s, $is4 ? pack_sockaddr_in($port, INADDR_ANY) : pack_sockaddr_in6($port, IN6ADDR_ANY)) or die $!;
+  sleep 60;
+`;
+
+/** Connects, and writes 0.6 s later: a first time, and again after the answer to it. */
+const lateWriter = `
+  const socket = require('node:net').connect({ host: process.argv[1], port: 80, allowHalfOpen: true });
+  socket.on('error', () => process.exit(0));
+  socket.resume();
+  for (const time of [600, 800]) setTimeout(() => socket.write('x'), time);
+  setTimeout(() => process.exit(0), 1000);
+`;
+
+function sendLater(site: LossSite, address: string): Promise<unknown> {
+  return site.callerPod.run(process.execPath, ['-e', lateWriter, address]);
+}
+
+const datagramSender = `
+  const [address, count, length] = process.argv.slice(1);
+  const socket = require('node:dgram').createSocket(address.includes(':') ? 'udp6' : 'udp4');
+  socket.on('error', () => undefined);
+  let left = Number(count);
+  for (let sent = 0; sent < Number(count); sent++) {
+    socket.send(Buffer.alloc(Number(length)), 80, address, () => (--left === 0 ? socket.close() : undefined));
+  }
+`;
+
+interface Datagrams {
+  readonly address: string;
+  readonly count: number;
+  /** Bytes of each. */
+  readonly length: number;
+}
+
+function sendDatagrams(site: LossSite, { address, count, length }: Datagrams): Promise<unknown> {
+  return site.callerPod.run(process.execPath, ['-e', datagramSender, address, String(count), String(length)]);
+}
+
+async function waitForAnswer(prober: Prober, address: string, by: string): Promise<void> {
+  await prober.awaitAnswer({ protocol: 'tcp', address, port: 80, timeout }, { by, interval: 50, timeout: 5_000 });
+}
+
+function pause(time: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, time));
+}
+
+/** A Service that is in order. */
+export function healthyService(site: LossSite, { ipFamily, service, targetPort }: InjectionPlace): GivenService {
+  const endpoints = [
+    { address: addressOf(site.server, ipFamily) },
+    { address: addressOf(site.remote, ipFamily), node: site.otherNode },
+  ];
+  return { name: service, ipFamily, targetPort, endpoints };
+}

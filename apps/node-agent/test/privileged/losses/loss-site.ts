@@ -1,0 +1,172 @@
+import { readFile } from 'node:fs/promises';
+import { ipFamilies, type IpFamily } from '@switchyard/core';
+import { apiResources } from '@switchyard/core/kubernetes';
+import type { Loss } from '@switchyard/drops';
+import {
+  type AgentMode,
+  createProber,
+  type LabCluster,
+  type LabHost,
+  type LabNode,
+  type LabPod,
+  type LabProcess,
+  type Prober,
+  startCluster,
+  startEchoServer,
+} from '@switchyard/lab';
+import { until } from '../agent-log.ts';
+
+/** A line of `/debug/losses?format=json`. */
+export type LossLine = Loss & { readonly time: string; readonly node: string };
+
+export const protocols = ['TCP', 'UDP'] as const;
+export type ProbedProtocol = (typeof protocols)[number];
+
+/** One endpoint of a Service under test. Default: a ready one on the first node. */
+export interface GivenEndpoint {
+  readonly address: string;
+  readonly node?: LabNode;
+  readonly conditions?: { readonly ready: boolean; readonly serving?: boolean; readonly terminating?: boolean };
+}
+
+/** A Service under test. */
+export interface GivenService {
+  readonly name: string;
+  readonly ipFamily: IpFamily;
+  readonly endpoints: readonly GivenEndpoint[];
+  /** Port of the endpoints: a different one for each Service, because packets of the ebpf mode show their Service by it. */
+  readonly targetPort: number;
+  readonly spec?: Readonly<Record<string, unknown>>;
+  readonly ingressIp?: string;
+}
+
+/** Addresses of a Service as the API server allocated them. */
+export interface MadeService {
+  readonly clusterIp: string;
+  readonly nodePorts: Readonly<Record<ProbedProtocol, number>>;
+}
+
+/** Two nodes with agents, pods on both, and the losses that the first one's agent reports. */
+export interface LossSite extends AsyncDisposable {
+  readonly cluster: LabCluster;
+  readonly node: LabNode;
+  readonly otherNode: LabNode;
+  /** Pod on `node`; listens on `echoPorts`, TCP and UDP. */
+  readonly server: LabPod;
+  /** The same on `otherNode`. */
+  readonly remote: LabPod;
+  readonly callerPod: LabPod;
+  /** Sends from a pod of `node`. */
+  readonly caller: Prober;
+  /** Sends from `node` itself. */
+  readonly onNode: Prober;
+  /** Sends from outside of the cluster. */
+  readonly outside: Prober;
+  /** Resolves when the node has applied it. */
+  make(service: GivenService): Promise<MadeService>;
+  /** All lines so far. */
+  losses(): Promise<readonly LossLine[]>;
+  /** Runs a shell command; throws for another exit than 0. */
+  shell(host: LabHost, command: string): Promise<string>;
+}
+
+export const echoPorts: readonly number[] = Array.from({ length: 60 }, (_, index) => 8100 + index);
+
+export async function openLossSite(mode: AgentMode, signal: AbortSignal): Promise<LossSite> {
+  await using stack = new AsyncDisposableStack();
+  const cluster = stack.use(await startCluster({ name: `loss${mode.slice(0, 3)}`, nodes: 2, ipFamilies }, signal));
+  const { lab } = cluster;
+  const [node, otherNode] = lab.nodes as [LabNode, LabNode];
+  const [server, remote, callerPod] = [
+    await lab.addPod(node, 'server'),
+    await lab.addPod(otherNode, 'remote'),
+    await lab.addPod(node, 'caller'),
+  ];
+  for (const pod of [server, remote]) startEchoServer(pod, { pod: pod.name, tcp: echoPorts, udp: echoPorts });
+  const caller = stack.use(await createProber(callerPod, signal));
+  const onNode = stack.use(await createProber(node, signal));
+  const outside = stack.use(await createProber(lab.client, signal));
+  await cluster.startAgents({ proxyMode: mode }, signal);
+  const watching = watchLosses(node);
+  await until(async () => (await linesOf(watching)).length > 0);
+  const owned = stack.move();
+  return {
+    cluster,
+    node,
+    otherNode,
+    server,
+    remote,
+    callerPod,
+    caller,
+    onNode,
+    outside,
+    make: async (service) => {
+      const made = await makeService(cluster, { node, service }, signal);
+      await until(() => isApplied(node, service));
+      return made;
+    },
+    losses: async () => (await linesOf(watching)).filter((line) => 'cause' in line) as unknown as LossLine[],
+    shell,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** Whether both Service ports are applied with all endpoints and addresses. */
+async function isApplied(node: LabNode, { name, endpoints, ingressIp }: GivenService): Promise<boolean> {
+  const url = `http://127.0.0.1:10249/debug/forwarding?service=default/${name}`;
+  const { stdout } = await node.run('curl', ['--silent', url]);
+  const wanted = [...endpoints.map(({ address }) => address), ...(ingressIp === undefined ? [] : [ingressIp])];
+  const isWhole = protocols.every((protocol) =>
+    stdout.includes(`default/${name}:${protocol.toLowerCase()}/${protocol}`),
+  );
+  return isWhole && wanted.every((text) => stdout.includes(`"${text}"`));
+}
+
+function watchLosses(node: LabNode): LabProcess {
+  const url = 'http://127.0.0.1:10249/debug/losses?seconds=600&format=json';
+  return node.spawn('curl', ['--no-buffer', '--silent', '--show-error', url], { logName: 'losses' });
+}
+
+async function linesOf(watching: LabProcess): Promise<readonly object[]> {
+  const whole = (await readFile(watching.logFile, 'utf8')).split('\n').slice(0, -1);
+  return whole.filter((line) => line !== '').map((line) => JSON.parse(line) as object);
+}
+
+async function shell(host: LabHost, command: string): Promise<string> {
+  const { exitCode, stdout, stderr } = await host.run('sh', ['-c', command]);
+  if (exitCode !== 0) throw new Error(`${command}: ${stderr.trim()}`);
+  return stdout;
+}
+
+async function makeService(
+  { api }: LabCluster,
+  { node, service }: { readonly node: LabNode; readonly service: GivenService },
+  signal: AbortSignal,
+): Promise<MadeService> {
+  const { name, ipFamily, endpoints, targetPort, ingressIp } = service;
+  const named = { name, namespace: 'default' };
+  const ports = protocols.map((protocol) => ({ name: protocol.toLowerCase(), port: 80, protocol }));
+  const made = await api.create(
+    apiResources.services,
+    { metadata: named, spec: { ipFamilies: [ipFamily], ports, ...service.spec } },
+    signal,
+  );
+  if (ingressIp !== undefined) {
+    const body = { status: { loadBalancer: { ingress: [{ ip: ingressIp }] } } };
+    await api.patch(apiResources.services, { ...named, subresource: 'status' }, { kind: 'merge', body }, signal);
+  }
+  const slice = {
+    metadata: { ...named, labels: { 'kubernetes.io/service-name': name } },
+    addressType: ipFamily,
+    ports: protocols.map((protocol) => ({ name: protocol.toLowerCase(), port: targetPort, protocol })),
+    endpoints: endpoints.map((one) => ({
+      addresses: [one.address],
+      nodeName: (one.node ?? node).nodeName,
+      conditions: one.conditions ?? { ready: true },
+    })),
+  };
+  if (endpoints.length > 0) await api.create(apiResources.endpointSlices, slice, signal);
+  const nodePortOf = (protocol: ProbedProtocol): number =>
+    made.spec?.ports?.find((port) => port.protocol === protocol)?.nodePort ?? 0;
+  return { clusterIp: made.spec?.clusterIP ?? '', nodePorts: { TCP: nodePortOf('TCP'), UDP: nodePortOf('UDP') } };
+}

@@ -1,0 +1,73 @@
+import { ipFamilies } from '@switchyard/core';
+import { agentModes } from '@switchyard/lab';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { until } from '../agent-log.ts';
+import { healthyService, type InjectedCause, injectedCauses } from './injected-causes.ts';
+import { echoPorts, type LossLine, type LossSite, openLossSite, protocols } from './loss-site.ts';
+
+// Each cause of loss is made with real packets; /debug/losses must name it and the Service, and nothing else.
+
+const { signal } = new AbortController();
+
+describe.each(agentModes)('losses in the %s mode', (mode) => {
+  let site: LossSite;
+
+  beforeAll(async () => {
+    site = await openLossSite(mode, signal);
+  });
+  afterAll(() => site?.[Symbol.asyncDispose]());
+
+  const linesOf = async (service: string, from: number): Promise<readonly LossLine[]> =>
+    (await site.losses())
+      .slice(from)
+      .filter(({ services }) => services.some((key) => key.startsWith(`default/${service}:`)));
+
+  const runs = injectedCauses.flatMap((one, index) =>
+    ipFamilies
+      .filter((ipFamily) => one.families?.includes(ipFamily) !== false && one.modes?.includes(mode) !== false)
+      .map((ipFamily) => ({ ...one, ipFamily, service: `cause-${index}-${ipFamily.toLowerCase()}`, index })),
+  );
+
+  test.each(runs)('$name, $ipFamily', async ({ service, ipFamily, index, ...one }) => {
+    const targetPort = echoPorts[index * 2 + (ipFamily === 'IPv4' ? 0 : 1)] ?? 0;
+    const injection = await one.inject(site, { ipFamily, service, targetPort });
+    const before = (await site.losses()).length;
+    try {
+      for (const protocol of one.protocols ?? protocols) {
+        await injection.send(protocol);
+        const key = `default/${service}:${protocol.toLowerCase()}/${protocol}`;
+        const isFound = async (): Promise<boolean> =>
+          (await linesOf(service, before)).some((line) => isCause(line, one, key));
+        const limit = performance.now() + 1000 + (one.delay ?? 0);
+        await until(async () => performance.now() > limit || (await isFound()));
+        expect(await isFound(), `${protocol}: ${JSON.stringify(await linesOf(service, before))}`).toBe(true);
+      }
+    } finally {
+      await injection.undo?.();
+    }
+    const causes = new Set((await linesOf(service, before)).map(({ cause }) => cause));
+    expect([...causes]).toEqual([one.cause]);
+  });
+
+  test.each(ipFamilies)('answered requests, %s: no loss is claimed', async (ipFamily) => {
+    const service = `healthy-${ipFamily.toLowerCase()}`;
+    const targetPort = echoPorts.at(ipFamily === 'IPv4' ? -1 : -2) ?? 0;
+    const { clusterIp } = await site.make(healthyService(site, { ipFamily, service, targetPort }));
+    const ask = (protocol: 'tcp' | 'udp') =>
+      site.caller.probe({ protocol, address: clusterIp, port: 80, timeout: 1000 });
+    expect(await ask('tcp')).toMatchObject({ status: 'answered' });
+    const before = (await site.losses()).length;
+    for (let round = 0; round < 50; round++) {
+      const answers = await Promise.all(['tcp', 'udp', 'tcp', 'udp'].map((protocol) => ask(protocol as 'tcp' | 'udp')));
+      expect(answers.map(({ status }) => status)).toEqual(['answered', 'answered', 'answered', 'answered']);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 600)); // a reading later
+    expect((await site.losses()).slice(before)).toEqual([]);
+  });
+});
+
+/** In the ebpf mode a packet after translation may belong to any Service with its endpoint. */
+function isCause(line: LossLine, { cause, why = /./, direction }: InjectedCause, key: string): boolean {
+  const isSame = line.cause === cause && line.direction === (direction ?? 'request') && why.test(line.why);
+  return isSame && line.services.includes(key as LossLine['services'][number]);
+}

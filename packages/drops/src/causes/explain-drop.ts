@@ -1,0 +1,307 @@
+import {
+  addressAndPort,
+  type DataplaneTraits,
+  explain,
+  type Explanation,
+  type ForwardingTable,
+  type IpAddress,
+  type Port,
+  type ServiceForwarding,
+  type ServicePortKey,
+  sourceClassOf,
+  cidrContains,
+} from '@switchyard/core';
+import type { PlacedDrop } from '../kernel/drop-counter.ts';
+import type { DropPlace } from '../kernel/kernel-functions.ts';
+import { type CauseCode, causes, causesByReason, harmlessReasons } from './causes.ts';
+import { refusalCause } from './refusal-cause.ts';
+import type { ServerPlace, ServiceIndex } from './service-index.ts';
+
+/** Facts about a node, to explain its drops. */
+export interface NodeView {
+  /** Forwarding of the drop's IP family. */
+  readonly table: ForwardingTable;
+  /** The table at the last reading, if the packet may have met its rules. */
+  readonly tableBefore: ForwardingTable | undefined;
+  /** Follows `table`. */
+  readonly index: ServiceIndex;
+  readonly traits: DataplaneTraits;
+  /** Addresses of this node's interfaces. */
+  readonly nodeAddresses: ReadonlySet<IpAddress>;
+  /** Inode of the node's own network namespace. */
+  readonly netns: number;
+  /** Since the last reading: new flows for which connection tracking had no room, and those that clashed with another. */
+  readonly conntrack: { readonly full: number; readonly clashes: number };
+}
+
+/** Lost packets of a Service, and why. */
+export interface Loss {
+  readonly cause: CauseCode;
+  /** One sentence that names the object and the fact that decided. */
+  readonly why: string;
+  /** Change that ends the loss. */
+  readonly advice: string;
+  /** `sure`: the kernel names the cause. `likely`: it follows from what the kernel names. */
+  readonly certainty: 'sure' | 'likely';
+  /** First of `services`. */
+  readonly service: ServicePortKey | undefined;
+  /** Service ports that the packet may belong to: several if only its endpoint is known. Empty for an address without a Service. */
+  readonly services: readonly ServicePortKey[];
+  /** Address that the client asked, or the endpoint if no more is known, such as `10.96.0.10:80/TCP`. */
+  readonly frontend: string;
+  /** Undefined if only counters show the loss. */
+  readonly client: IpAddress | undefined;
+  readonly direction: 'request' | 'answer';
+  /** Namespace: the node's, or one of a pod; `socket`: a call of the application failed, so there was no packet; and hook of netfilter, if one is known. */
+  readonly where: { readonly netns: 'node' | 'pod' | 'socket'; readonly hook: string | undefined };
+  /** Reason of the kernel, without its prefix. */
+  readonly reason: string;
+  readonly count: number;
+}
+
+/** Explains dropped packets; undefined for those that are of no Service, and for those that lose nothing. */
+export function explainDrop(drop: PlacedDrop, view: NodeView): Loss | undefined {
+  if (harmlessReasons.test(drop.reason) || (drop.tcpFlags & flags.reset) !== 0) return undefined;
+  const subject = subjectOf(drop, view);
+  const found = subject === undefined ? undefined : causeOf(subject);
+  if (subject === undefined || found === undefined) return undefined;
+  const services = subject.services.map(({ key }) => key);
+  return {
+    ...found,
+    advice: causes[found.cause],
+    service: services[0],
+    services,
+    frontend: `${addressAndPort(subject.asked.address, subject.asked.port as Port)}/${drop.protocol}`, // a port of a packet
+    client: subject.client,
+    direction: subject.drop.direction,
+    where: { netns: subject.isNode ? 'node' : 'pod', hook: drop.place.at },
+    reason: drop.reason,
+    count: drop.count,
+  };
+}
+
+/** Bits of TCP. */
+const flags = { syn: 2, reset: 4, ack: 16, data: 128 } as const;
+
+/** A drop with the Services it belongs to. */
+interface Subject {
+  readonly drop: PlacedDrop;
+  readonly view: NodeView;
+  /** Server's side as the client addressed it, as far as this node knows. */
+  readonly asked: ServerPlace;
+  readonly client: IpAddress;
+  /** At least one, unless `asked` is an address of a ServiceCIDR. */
+  readonly services: readonly ServiceForwarding[];
+  /** Whether `asked` is an endpoint of `services`, and not a frontend. */
+  readonly isEndpoint: boolean;
+  readonly isNode: boolean;
+}
+
+type Found = Pick<Loss, 'cause' | 'why' | 'certainty'>;
+
+/** A guessed direction yields to the one in which the server's side is a Service's. */
+function subjectOf(drop: PlacedDrop, view: NodeView): Subject | undefined {
+  if (!drop.isDirectionGuessed || (drop.tcpFlags & flags.syn) !== 0) return directedSubject(drop, view);
+  return (
+    directedSubject({ ...drop, direction: 'request' }, view) ?? directedSubject({ ...drop, direction: 'answer' }, view)
+  );
+}
+
+function directedSubject(drop: PlacedDrop, view: NodeView): Subject | undefined {
+  const isRequest = drop.direction === 'request';
+  const server = isRequest
+    ? { address: drop.destination, port: drop.destinationPort }
+    : { address: drop.source, port: drop.sourcePort };
+  const { protocol, flow } = drop;
+  const asked = { protocol, ...(flow ?? server), address: flow?.address ?? server.address };
+  const client = flow?.client ?? (isRequest ? drop.source : drop.destination);
+  const base = { drop, view, asked, client, isNode: drop.netns === view.netns || drop.netns === 0 };
+  const service = view.index.serviceAt(asked, view.nodeAddresses.has(asked.address));
+  if (service !== undefined) return { ...base, services: [service], isEndpoint: false };
+  const owners = view.index.servicesOfEndpoint(asked);
+  if (owners.length > 0) return { ...base, services: owners, isEndpoint: true };
+  const others = view.index.servicesWithClusterIp(asked.address);
+  const isServiceAddress =
+    others.length > 0 || view.table.serviceCidrs.some((cidr) => cidrContains(cidr, asked.address));
+  return isServiceAddress && isRequest ? { ...base, services: others, isEndpoint: false } : undefined;
+}
+
+function causeOf(subject: Subject): Found | undefined {
+  const { drop } = subject;
+  const stale = staleness(subject);
+  if (stale !== undefined) return stale;
+  if (drop.reason === 'NETFILTER_DROP') return netfilterCause(subject);
+  if (drop.reason === 'TC_INGRESS' && subject.isNode) return refusalOf(subject) ?? byReason(subject);
+  if (isUnspecified(drop) && drop.place.by === 'tcp') return closedOnData(subject);
+  if (drop.reason === 'TCP_ABORT_ON_DATA') return closedOnData(subject);
+  if (drop.reason === 'NO_SOCKET') return socketCause(subject);
+  return byReason(subject);
+}
+
+function byReason(subject: Subject): Found {
+  const { reason, place } = subject.drop;
+  const cause = causesByPlace[place.by] ?? causesByReason[reason] ?? 'kernel';
+  return {
+    cause,
+    why: `${kernelTexts[cause] ?? `the kernel dropped it: ${reason}`}${routeText(subject)}`,
+    certainty: 'sure',
+  };
+}
+
+const causesByPlace: Partial<Record<DropPlace['by'], CauseCode>> = { route: 'noRoute', neighbour: 'neighbour' };
+
+const kernelTexts: Partial<Record<CauseCode, string>> = {
+  reversePath: 'reverse path filter: the route back to the sender leaves by another interface',
+  noRoute: 'no route',
+  neighbour: 'the next hop does not answer',
+  packetTooBig: 'larger than the MTU of the way out, and it must not be fragmented',
+  acceptQueueFull: "the accept queue of the application's socket is full",
+  receiveBufferFull: "the receive buffer of the application's socket is full",
+};
+
+/** Addresses of the packet as it was dropped, with its length where that matters. */
+function routeText({ drop }: Subject): string {
+  const length = drop.reason === 'PKT_TOO_BIG' ? `, ${drop.length} bytes` : '';
+  return ` (${drop.source} to ${drop.destination}${length})`;
+}
+
+/** A flow that connection tracking leads to an endpoint which the Service does not have. */
+function staleness({ drop, services, isEndpoint }: Subject): Found | undefined {
+  const { flow } = drop;
+  const [service] = services;
+  if (flow === undefined || service === undefined || isEndpoint || drop.direction === 'answer') return undefined;
+  if (flow.endpoint === flow.address && flow.endpointPort === flow.port) return undefined; // not translated
+  const isKnown = service.knownEndpoints.some(
+    ({ address, port }) => address === flow.endpoint && port === flow.endpointPort,
+  );
+  if (isKnown) return undefined;
+  const endpoint = addressAndPort(flow.endpoint, flow.endpointPort as Port); // a port of a packet
+  const symptom = `${endpoint} is no endpoint of ${service.key} any more; the kernel says ${drop.reason}`;
+  const isNew = !flow.isConfirmed || (drop.tcpFlags & (flags.syn | flags.ack)) === flags.syn;
+  return isNew
+    ? { cause: 'staleRule', why: `a new flow was sent to a deleted endpoint: ${symptom}`, certainty: 'sure' }
+    : { cause: 'staleFlow', why: `the flow still leads to a deleted endpoint: ${symptom}`, certainty: 'sure' };
+}
+
+function netfilterCause(subject: Subject): Found | undefined {
+  const { drop, view, isNode } = subject;
+  const { at, by } = drop.place;
+  const isNew = drop.flow?.isConfirmed !== true;
+  if (!isNode)
+    return {
+      cause: 'otherRule',
+      why: `a rule in the namespace of the pod dropped it${hookText(at)}`,
+      certainty: 'sure',
+    };
+  if (by !== 'rule' && drop.flow === undefined && view.conntrack.full > 0) {
+    return { cause: 'conntrackFull', why: 'connection tracking has no room for a new flow', certainty: 'sure' };
+  }
+  if (by !== 'rule' && isNew && view.conntrack.clashes > 0) {
+    return {
+      cause: 'conntrackClash',
+      why: 'another flow with the same addresses and ports was entered first',
+      certainty: 'sure',
+    };
+  }
+  const refusal = refusalOf(subject);
+  if (refusal !== undefined) return refusal;
+  const isSegment = drop.protocol === 'TCP' && (drop.tcpFlags & flags.syn) === 0;
+  if (isSegment && drop.flow === undefined && at === 'forward' && view.traits.invalidSegments === 'dropped') {
+    return {
+      cause: 'invalidSegment',
+      why: 'connection tracking knows no connection with this TCP segment',
+      certainty: 'likely',
+    };
+  }
+  return {
+    cause: 'otherRule',
+    why: `a rule that is not of the Service proxy dropped it${hookText(at)}`,
+    certainty: by === 'rule' ? 'sure' : 'likely',
+  };
+}
+
+/** The dataplane's own refusal; undefined if it forwards the request. */
+function refusalOf(subject: Subject): Found | undefined {
+  if (subject.drop.direction === 'answer' || subject.isEndpoint) return undefined;
+  const { view, services } = subject;
+  const now = refusalBy(subject, view.table, services);
+  if (now !== undefined) return { ...now, certainty: 'sure' };
+  const { tableBefore } = view;
+  if (tableBefore === undefined) return undefined;
+  const servicesBefore = services.flatMap(({ key }) => tableBefore.services.get(key) ?? []);
+  if (servicesBefore.length < services.length) {
+    return { cause: 'notYetApplied', why: 'this node had not applied the Service yet', certainty: 'likely' };
+  }
+  const before = refusalBy(subject, tableBefore, servicesBefore);
+  return before === undefined
+    ? undefined
+    : { ...before, why: `${before.why} (until a moment ago)`, certainty: 'likely' };
+}
+
+/** Cause, if a table refuses the request. */
+function refusalBy(
+  subject: Subject,
+  table: ForwardingTable,
+  services: readonly ServiceForwarding[],
+): Pick<Loss, 'cause' | 'why'> | undefined {
+  const explanation = explainRequest(subject, table, services);
+  const { kind } = explanation.verdict;
+  return kind === 'reject' || kind === 'drop' ? refusalCause(explanation) : undefined;
+}
+
+function hookText(hook: string | undefined): string {
+  return hook === undefined ? '' : ` at the hook ${hook}`;
+}
+
+/** Explains the request by a table. Only its own Services count, so the table is cut down to them. */
+function explainRequest(
+  { drop, view, asked, client }: Subject,
+  table: ForwardingTable,
+  services: readonly ServiceForwarding[],
+): Explanation {
+  const isNodeAddress = view.nodeAddresses.has(client);
+  const flow = {
+    from: sourceClassOf(table, client, isNodeAddress),
+    // A packet that was dropped was not translated at its socket.
+    isSentHere: false,
+    source: client,
+    destination: asked.address,
+    destinationPort: asked.port as Port, // a port of a packet
+    protocol: drop.protocol,
+    destinationIsLocal: view.nodeAddresses.has(asked.address),
+  };
+  const own = new Map(services.map((service) => [service.key, service]));
+  return explain({ ...table, services: own }, flow, view.traits);
+}
+
+function isUnspecified({ reason }: PlacedDrop): boolean {
+  return reason === 'NOT_SPECIFIED';
+}
+
+/** The application closed the connection, and data came. What carries no data is the end of the connection itself. */
+function closedOnData({ drop }: Subject): Found | undefined {
+  if ((drop.tcpFlags & flags.data) === 0) return undefined;
+  if (drop.direction === 'answer') return undefined; // the client no longer wants it
+  const endpoint = addressAndPort(drop.destination, drop.destinationPort as Port); // a port of a packet
+  return { cause: 'applicationGone', why: `${endpoint} had closed the connection when data came`, certainty: 'sure' };
+}
+
+function socketCause({ drop, asked, services, client }: Subject): Found | undefined {
+  const endpoint = addressAndPort(drop.destination, drop.destinationPort as Port); // a port of a packet
+  const handshake = drop.tcpFlags & (flags.syn | flags.ack);
+  if (drop.direction === 'answer') {
+    if (handshake !== (flags.syn | flags.ack)) return undefined; // the client has closed
+    const from = addressAndPort(asked.address, asked.port as Port); // a port of a packet
+    const of = services.map(({ key }) => key).join(', ');
+    const why = `${client} got an answer from ${from} itself, an endpoint of ${of}, and not from the address that it asked`;
+    return { cause: 'answerNotTranslated', why, certainty: 'likely' };
+  }
+  if (drop.protocol === 'TCP' && handshake !== flags.syn) {
+    return {
+      cause: 'applicationGone',
+      why: `no socket of ${endpoint} has this connection any more`,
+      certainty: 'sure',
+    };
+  }
+  return { cause: 'noListener', why: `nothing listens on ${endpoint}`, certainty: 'sure' };
+}

@@ -1,0 +1,155 @@
+import {
+  type Cidr,
+  cidrContains,
+  type DataplaneTraits,
+  type ForwardingTable,
+  type IpAddress,
+  type IpFamily,
+  ipFamilyOf,
+  type Millis,
+  millis,
+} from '@switchyard/core';
+import { explainDrop, type Loss } from './causes/explain-drop.ts';
+import { ServiceIndex } from './causes/service-index.ts';
+import { type ConntrackState, type ReadFile, readConntrackState } from './kernel/conntrack-state.ts';
+import type { DropCounter, PlacedDrop } from './kernel/drop-counter.ts';
+import { type ReadCounters, RefusalCounts } from './refusal-counts.ts';
+
+/** Forwarding of the node's proxy, and the addresses that make a packet the node's. */
+export interface ServiceView {
+  readonly tables: ReadonlyMap<IpFamily, ForwardingTable>;
+  /** Time since each table is in the kernel, in milliseconds. */
+  readonly tableAges: ReadonlyMap<IpFamily, Millis>;
+  readonly traits: DataplaneTraits;
+  readonly nodeAddresses: readonly IpAddress[];
+  /** Addresses of this node's pods. Nodes in containers share a kernel: these addresses separate their drops. Empty: all drops are this node's. */
+  readonly podCidrs: readonly Cidr[];
+  /** Inode of the node's own network namespace. */
+  readonly netns: number;
+}
+
+/** Losses since the last reading. */
+export interface LossReading {
+  /** Equal ones are one, with their sum as `count`. */
+  readonly losses: readonly Loss[];
+  /** Dropped packets of no Service. */
+  readonly unrelated: number;
+  /** Dropped packets whose flows were too many to keep: of whose they were is not known. */
+  readonly missed: number;
+}
+
+/** Sources of a reader. At least one of `counter` and `readCounters`. */
+export interface LossSources {
+  /** Packets that the kernel drops; undefined where they cannot be watched. The reader owns it. */
+  readonly counter: DropCounter | undefined;
+  /** Refusals without a packet; undefined where each refusal drops one, and `counter` is there. */
+  readonly readCounters: ReadCounters | undefined;
+  readonly readFile: ReadFile;
+  /** Now, of CLOCK_MONOTONIC. */
+  readonly monotonic: () => Millis;
+}
+
+/** The time of an apply is taken a little after the kernel has it. */
+const clockSlack = millis(20);
+
+/** Reads losses of Services and explains them. */
+export class LossReader implements Disposable {
+  readonly #sources: LossSources;
+  readonly #refusals: RefusalCounts | undefined;
+  readonly #indexes = new Map<IpFamily, ServiceIndex>();
+  #conntrack: ConntrackState | undefined;
+  #tablesBefore: ReadonlyMap<IpFamily, ForwardingTable> = new Map();
+
+  constructor(sources: LossSources) {
+    const { readCounters, readFile } = sources;
+    this.#sources = sources;
+    this.#refusals = readCounters === undefined ? undefined : new RefusalCounts(readCounters);
+    this.#conntrack = readConntrackState(readFile);
+  }
+
+  /** Whether packets are watched, and not only counters. */
+  get watchesPackets(): boolean {
+    return this.#sources.counter !== undefined;
+  }
+
+  /** Losses count from here on. Rejects as `read`. */
+  async start(signal: AbortSignal): Promise<void> {
+    await this.#refusals?.read(signal);
+  }
+
+  /** Rejects with `NativeError`, and the reason of the signal. */
+  async read(view: ServiceView, signal: AbortSignal): Promise<LossReading> {
+    const refusals = await this.#refusals?.read(signal);
+    const { drops, missed } = this.#sources.counter?.read() ?? { drops: [], missed: 0 };
+    const { losses, unrelated } = this.#explain(drops, view);
+    const more = refusals === undefined ? [] : (this.#refusals?.missing(refusals, losses, view) ?? []);
+    return { losses: [...losses, ...more], unrelated, missed };
+  }
+
+  #explain(drops: readonly PlacedDrop[], view: ServiceView): Pick<LossReading, 'losses' | 'unrelated'> {
+    const conntrack = this.#newConntrackDrops();
+    const nodeAddresses = new Set(view.nodeAddresses);
+    const losses = new Map<string, Loss>();
+    let unrelated = 0;
+    for (const drop of drops) {
+      if (!isOfNode(drop, view)) continue;
+      const table = view.tables.get(ipFamilyOf(drop.source));
+      const loss =
+        table === undefined
+          ? undefined
+          : explainDrop(drop, {
+              ...view,
+              table,
+              tableBefore: this.#tableBefore(drop, table, view),
+              index: this.#indexOf(table),
+              nodeAddresses,
+              conntrack,
+            });
+      if (loss === undefined) unrelated += drop.count;
+      else merge(losses, loss);
+    }
+    this.#tablesBefore = new Map(view.tables);
+    return { losses: [...losses.values()], unrelated };
+  }
+
+  /** The table before `table`, if the packet was dropped before that was applied. */
+  #tableBefore({ last }: PlacedDrop, table: ForwardingTable, view: ServiceView): ForwardingTable | undefined {
+    const before = this.#tablesBefore.get(table.ipFamily);
+    const age = view.tableAges.get(table.ipFamily) ?? millis(0);
+    const isOlder = this.#sources.monotonic() - last >= age - clockSlack;
+    return before === table || !isOlder ? undefined : before;
+  }
+
+  #newConntrackDrops(): { readonly full: number; readonly clashes: number } {
+    const before = this.#conntrack;
+    const now = readConntrackState(this.#sources.readFile);
+    this.#conntrack = now;
+    if (before === undefined || now === undefined) return { full: 0, clashes: 0 };
+    return { full: now.full - before.full, clashes: now.clashes - before.clashes };
+  }
+
+  #indexOf(table: ForwardingTable): ServiceIndex {
+    const index = this.#indexes.get(table.ipFamily) ?? new ServiceIndex();
+    this.#indexes.set(table.ipFamily, index);
+    index.follow(table);
+    return index;
+  }
+
+  [Symbol.dispose](): void {
+    this.#sources.counter?.[Symbol.dispose]();
+  }
+}
+
+/** Whether this node's namespace or one of its pods dropped it. Nodes in containers share one kernel, which counts for all. */
+function isOfNode({ netns, source, destination, place }: PlacedDrop, view: ServiceView): boolean {
+  if (netns === view.netns || netns === 0 || view.podCidrs.length === 0) return true;
+  const isPod = (address: IpAddress): boolean => view.podCidrs.some((cidr) => cidrContains(cidr, address));
+  return isPod(destination) || (isPod(source) && (place.at === 'output' || place.at === 'postrouting'));
+}
+
+function merge(losses: Map<string, Loss>, loss: Loss): void {
+  const { cause, service, frontend, client, direction, where, why } = loss;
+  const key = [cause, service, frontend, client, direction, where.netns, where.hook, why].join(' ');
+  const before = losses.get(key);
+  losses.set(key, before === undefined ? loss : { ...before, count: before.count + loss.count });
+}
