@@ -21,6 +21,7 @@ const edges = [
   'apps/node-agent/src/config.ts',
   'apps/conformance/src/config.ts',
   'apps/kind-lb-controller/src/main.ts',
+  'apps/kubectl-plugin/src/main.ts',
   'apps/kind-lb-controller/src/config/',
   'e2e/src/main.ts',
 ];

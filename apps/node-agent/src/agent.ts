@@ -138,6 +138,7 @@ function debugState({ config, backends, host }: AgentParts, node: OwnNode, recon
     tables: () => reconciler.tables(),
     status: () => reconciler.status(),
     interfaceAddresses: host.interfaceAddresses,
+    proxyLag: millis(0),
     podCidrs: () => node.podCidrs,
     dumps: backends.map((backend) => (signal) => familyDumpText(backend, signal)),
     serviceCounters: (signal) => Promise.all(backends.flatMap(({ observers }) => observers.counters?.(signal) ?? [])),

@@ -102,6 +102,10 @@ async function main(config: Config, signal: AbortSignal): Promise<void> {
     setUpHost(config, { files: kernelFiles(), cores: cpus().length, ipFamilies, logger, events: noopEvents });
     return logger.info('this host can run the dataplane; no rule was made', { mode, ipFamilies });
   }
+  if (config.purpose === 'observe') {
+    const { runObserver } = await import('./observer.ts');
+    return runObserver({ config, ipFamilies, logger, startTime, random: Math.random }, signal);
+  }
   await runUntilStopped({ config, backendHost, ipFamilies, logger }, signal);
   logger.info('stopped, forwarding stays in place', { reason: String(signal.reason) });
 }

@@ -20,6 +20,8 @@ export interface ServiceView {
   readonly tables: ReadonlyMap<IpFamily, ForwardingTable>;
   /** Time since each table is in the kernel, in milliseconds. */
   readonly tableAges: ReadonlyMap<IpFamily, Millis>;
+  /** Time that the proxy may take to apply a table: 0 for the agent's own, which are in the kernel. */
+  readonly proxyLag: Millis;
   readonly traits: DataplaneTraits;
   readonly nodeAddresses: readonly IpAddress[];
   /** Addresses of this node's pods. Nodes in containers share a kernel: these addresses separate their drops. Empty: all drops are this node's. */
@@ -32,7 +34,7 @@ export interface ServiceView {
 export interface LossReading {
   /** Equal ones are one, with their sum as `count`. */
   readonly losses: readonly Loss[];
-  /** Dropped packets of no Service. */
+  /** Dropped packets of no Service, and those that lose nothing. */
   readonly unrelated: number;
   /** Dropped packets whose flows were too many to keep: of whose they were is not known. */
   readonly missed: number;
@@ -49,8 +51,16 @@ export interface LossSources {
   readonly monotonic: () => Millis;
 }
 
+interface AppliedTable {
+  readonly table: ForwardingTable;
+  /** Time of its apply, of CLOCK_MONOTONIC. */
+  readonly from: Millis;
+}
+
 /** The time of an apply is taken a little after the kernel has it. */
 const clockSlack = millis(20);
+/** More than the time between two readings. */
+const historyTime = millis(5_000);
 
 /** Reads losses of Services and explains them. */
 export class LossReader implements Disposable {
@@ -58,7 +68,8 @@ export class LossReader implements Disposable {
   readonly #refusals: RefusalCounts | undefined;
   readonly #indexes = new Map<IpFamily, ServiceIndex>();
   #conntrack: ConntrackState | undefined;
-  #tablesBefore: ReadonlyMap<IpFamily, ForwardingTable> = new Map();
+  /** Tables of each family, oldest first. */
+  readonly #histories = new Map<IpFamily, AppliedTable[]>();
 
   constructor(sources: LossSources) {
     const { readCounters, readFile } = sources;
@@ -73,7 +84,8 @@ export class LossReader implements Disposable {
   }
 
   /** Losses count from here on. Rejects as `read`. */
-  async start(signal: AbortSignal): Promise<void> {
+  async start(view: ServiceView, signal: AbortSignal): Promise<void> {
+    this.#noteTables(view);
     await this.#refusals?.read(signal);
   }
 
@@ -87,6 +99,7 @@ export class LossReader implements Disposable {
   }
 
   #explain(drops: readonly PlacedDrop[], view: ServiceView): Pick<LossReading, 'losses' | 'unrelated'> {
+    this.#noteTables(view);
     const conntrack = this.#newConntrackDrops();
     const nodeAddresses = new Set(view.nodeAddresses);
     const losses = new Map<string, Loss>();
@@ -108,16 +121,25 @@ export class LossReader implements Disposable {
       if (loss === undefined) unrelated += drop.count;
       else merge(losses, loss);
     }
-    this.#tablesBefore = new Map(view.tables);
     return { losses: [...losses.values()], unrelated };
   }
 
-  /** The table before `table`, if the packet was dropped before that was applied. */
-  #tableBefore({ last }: PlacedDrop, table: ForwardingTable, view: ServiceView): ForwardingTable | undefined {
-    const before = this.#tablesBefore.get(table.ipFamily);
-    const age = view.tableAges.get(table.ipFamily) ?? millis(0);
-    const isOlder = this.#sources.monotonic() - last >= age - clockSlack;
-    return before === table || !isOlder ? undefined : before;
+  /** Adds the current tables to the history, which reaches back as far as a drop of one reading may need. */
+  #noteTables({ tables, tableAges, proxyLag }: ServiceView): void {
+    const now = this.#sources.monotonic();
+    for (const [ipFamily, table] of tables) {
+      const history = this.#histories.get(ipFamily) ?? [];
+      if (history.at(-1)?.table !== table) history.push({ table, from: millis(now - (tableAges.get(ipFamily) ?? 0)) });
+      while ((history[1]?.from ?? Infinity) < now - proxyLag - historyTime) history.shift();
+      this.#histories.set(ipFamily, history);
+    }
+  }
+
+  /** The table whose rules a drop may have met although a newer one is applied. */
+  #tableBefore({ last }: PlacedDrop, table: ForwardingTable, { proxyLag }: ServiceView): ForwardingTable | undefined {
+    const history = this.#histories.get(table.ipFamily) ?? [];
+    const inForce = history.findLast(({ from }) => from + clockSlack + proxyLag <= last) ?? history[0];
+    return inForce?.table === table ? undefined : inForce?.table;
   }
 
   #newConntrackDrops(): { readonly full: number; readonly clashes: number } {

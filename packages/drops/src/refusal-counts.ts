@@ -1,11 +1,13 @@
 import {
   addressAndPort,
+  cidrContains,
   explain,
   type Flow,
   type ForwardingTable,
   type Frontend,
   type IpAddress,
   ipFamilyOf,
+  parseIp,
   type ServiceForwarding,
   type ServicePortKey,
   type SourceClass,
@@ -57,7 +59,8 @@ export class RefusalCounts {
     const fresh = new Map<string, number>();
     if (before === undefined) return fresh;
     for (const [name, count] of now) {
-      const more = count - (before.get(name) ?? 0);
+      const earlier = before.get(name) ?? 0;
+      const more = count < earlier ? count : count - earlier; // a new counter begins at 0
       const [, cause, key] = name.split(' ');
       const place = `${cause} ${key}`;
       if (more > 0) fresh.set(place, (fresh.get(place) ?? 0) + more);
@@ -132,16 +135,26 @@ interface FlowParts {
   readonly view: ServiceView;
 }
 
-/** A flow from an address in no source range, such as the frontend's own. */
-function flowTo({ port }: Frontend, { destination, from, service, view }: FlowParts): Flow {
+/** A flow from an address in no source range. */
+function flowTo({ port, allowedSources }: Frontend, { destination, from, service, view }: FlowParts): Flow {
   return {
     from,
-    source: destination,
+    source: outsideOf(allowedSources, destination),
     destination,
     destinationPort: port,
     protocol: service.protocol,
     destinationIsLocal: view.nodeAddresses.includes(destination),
   };
+}
+
+/** Documentation addresses (RFC 5737, RFC 3849) and the frontend's own: the first in no range. */
+function outsideOf(ranges: Frontend['allowedSources'], destination: IpAddress): IpAddress {
+  const ofFamily =
+    ipFamilyOf(destination) === 'IPv4' ? ['192.0.2.1', '198.51.100.1'] : ['2001:db8::1', '2001:db8:ffff::1'];
+  const candidates = [...ofFamily.map(parseIp), destination];
+  const isInside = (address: IpAddress): boolean =>
+    ranges !== 'any' && ranges.some((range) => cidrContains(range, address));
+  return candidates.find((address) => !isInside(address)) ?? destination;
 }
 
 function nodeAddress(view: ServiceView, { ipFamily }: ForwardingTable): IpAddress | undefined {

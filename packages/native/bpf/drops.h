@@ -16,7 +16,7 @@
 // Direction of a packet in its flow. Guessed: without connection tracking, by TCP flags and ports.
 enum sy_direction { SY_UNKNOWN, SY_REQUEST, SY_ANSWER, SY_GUESSED_REQUEST, SY_GUESSED_ANSWER };
 
-// Layout of both records: packages/why/src/kernel/drop-records.ts reads them. Addresses have 16 bytes, IPv4 as ::ffff:a.b.c.d.
+// Layout of both records: packages/drops/src/kernel/drop-records.ts reads them. Addresses have 16 bytes, IPv4 as ::ffff:a.b.c.d.
 struct sy_drop_key {
   __u8 source[16];
   __u8 destination[16];
@@ -39,7 +39,7 @@ _Static_assert(__builtin_offsetof(struct sy_drop_key, frontend_port) == 80, "fro
 _Static_assert(__builtin_offsetof(struct sy_drop_key, server_port) == 96, "server_port");
 _Static_assert(sizeof(struct sy_drop_key) == 104, "key");
 
-#define SY_MAX_FUNCTIONS 16
+#define SY_MAX_FUNCTIONS 32
 struct sy_function {
   __u64 start;
   __u64 end;

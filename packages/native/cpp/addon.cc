@@ -45,6 +45,14 @@ Napi::Value OpenNetlink(const Napi::CallbackInfo& info) {
   return ToObject(info.Env(), switchyard::OpenNetlinkSocket(options));
 }
 
+// openSocket(netns, family, type) -> { fd, error, syscall }
+Napi::Value OpenSocket(const Napi::CallbackInfo& info) {
+  const std::string netns = info[0].As<Napi::String>().Utf8Value();
+  const int family = info[1].As<Napi::Number>().Int32Value();
+  const int type = info[2].As<Napi::Number>().Int32Value();
+  return ToObject(info.Env(), switchyard::OpenSocketIn(netns, family, type));
+}
+
 // Off the main thread: on a node that takes down many namespaces the kernel may need seconds for a new one.
 class NamespaceMaker : public Napi::AsyncWorker {
  public:
@@ -104,6 +112,7 @@ Napi::Value TrimMemory(const Napi::CallbackInfo& info) {
 
 Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("openNetlink", Napi::Function::New(env, OpenNetlink));
+  exports.Set("openSocket", Napi::Function::New(env, OpenSocket));
   exports.Set("makeNamespace", Napi::Function::New(env, MakeNamespace));
   exports.Set("send", Napi::Function::New(env, Send));
   exports.Set("receive", Napi::Function::New(env, Receive));

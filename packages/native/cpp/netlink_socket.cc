@@ -96,24 +96,30 @@ OpenResult InThread(Call call) {
   return result;
 }
 
-OpenResult OpenIn(const NetlinkOptions& options) {
-  const int netns = open(options.netns.c_str(), O_RDONLY | O_CLOEXEC);
+template <typename Call>
+OpenResult CallIn(const std::string& path, Call call) {
+  const int netns = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (netns < 0) return Fail(-1, "open");
-  OpenResult result;
-  if (setns(netns, CLONE_NEWNET) != 0) {
-    result = Fail(-1, "setns");
-  } else {
-    result = OpenHere(options);
-  }
+  const OpenResult result = setns(netns, CLONE_NEWNET) != 0 ? Fail(-1, "setns") : call();
   close(netns);
   return result;
+}
+
+OpenResult OpenSocket(int family, int type) {
+  OpenResult result;
+  result.fd = socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  return result.fd < 0 ? Fail(-1, "socket") : result;
 }
 
 }  // namespace
 
 OpenResult OpenNetlinkSocket(const NetlinkOptions& options) {
   if (options.netns.empty()) return OpenHere(options);
-  return InThread([&options] { return OpenIn(options); });
+  return InThread([&options] { return CallIn(options.netns, [&options] { return OpenHere(options); }); });
+}
+
+OpenResult OpenSocketIn(const std::string& netns, int family, int type) {
+  return InThread([&] { return CallIn(netns, [=] { return OpenSocket(family, type); }); });
 }
 
 OpenResult MakeNetworkNamespace() { return InThread(MakeNamespace); }

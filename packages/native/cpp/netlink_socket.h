@@ -30,6 +30,9 @@ struct OpenResult {
 // opened in. The calling thread's own namespace never changes.
 OpenResult OpenNetlinkSocket(const NetlinkOptions& options);
 
+// Opens a non-blocking socket in the namespace with this path. The calling thread's own never changes.
+OpenResult OpenSocketIn(const std::string& netns, int family, int type);
+
 // Makes a network namespace that lives as long as `fd`, or a socket in it, is open. The calling thread's own never changes.
 OpenResult MakeNetworkNamespace();
 

@@ -20,6 +20,8 @@ export interface Addon {
       receiveBuffer: number,
     ]
   ): OpenedFile & { readonly portId: number };
+  /** Numbers of socket(2): AF_INET is 2, AF_INET6 10; SOCK_STREAM is 1, SOCK_DGRAM 2. */
+  openSocket(netns: string, family: number, type: number): OpenedFile;
   makeNamespace(): Promise<OpenedFile>;
   send(fd: number, bytes: Uint8Array): number;
   receive(fd: number, buffer: Uint8Array): number;

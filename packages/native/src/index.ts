@@ -10,6 +10,7 @@ export { addressChanges, type AddressWatchOptions } from './rtnetlink/addresses.
 export { addressFamilies, type Device, type DeviceAddress, DeviceReader } from './rtnetlink/device-reader.ts';
 export { localAddresses, type LocalAddressOptions } from './rtnetlink/local-addresses.ts';
 export { trimMemory } from './addon.ts';
+export { type NamespaceSocketOptions, openNamespaceSocket } from './namespace-socket.ts';
 export * from './bpf/types.ts';
 export type { BpfAddon, EmbeddedObject } from './bpf/bpf-addon.ts';
 export { createMap, openMapById, openPinnedMap } from './bpf/open-map.ts';

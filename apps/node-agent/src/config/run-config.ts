@@ -85,8 +85,11 @@ export interface ClusterPlace {
 /** Validated configuration: kube-proxy's settings and Switchyard's. */
 export interface RunConfig extends LogConfig, DataplaneConfig, ClusterPlace {
   readonly kind: 'run';
-  /** `set-up`: do what needs privileges, then end (`--init-only`). */
-  readonly purpose: 'run' | 'set-up';
+  /**
+   * `set-up`: do what needs privileges, then end (`--init-only`). `observe`: program nothing, and explain the losses of the proxy that
+   * runs on this node (`--switchyard-observe`).
+   */
+  readonly purpose: 'run' | 'set-up' | 'observe';
   /** Overrides the Node's primary address, and with it the primary family; undefined for the Node's own. */
   readonly bindAddress: IpAddress | undefined;
   readonly detectLocal: DetectLocal;

@@ -43,13 +43,19 @@ interface RunParts {
   readonly env: Environment;
 }
 
+function purposeOf(flags: FlagValues): RunConfig['purpose'] {
+  const isOn = (name: string): boolean => flags.get(name)?.setting.value === true;
+  if (isOn('init-only')) return 'set-up';
+  return isOn('switchyard-observe') ? 'observe' : 'run';
+}
+
 /** Converts settings to the run configuration, without notes and files. */
 export function toRunConfig({ settings, flags, env }: RunParts): Omit<RunConfig, 'notes' | 'files'> {
   const { kubeProxy, switchyard } = settings;
   const stanza = stanzaOf(proxyModeOf(kubeProxy));
   return {
     kind: 'run',
-    purpose: flags.get('init-only')?.setting.value === true ? 'set-up' : 'run',
+    purpose: purposeOf(flags),
     ...placeOf({ settings, flags, env }),
     bindAddress: bindAddressOf(kubeProxy),
     detectLocal: detectLocalOf(kubeProxy),

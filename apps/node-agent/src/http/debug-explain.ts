@@ -26,7 +26,7 @@ import { type HttpAnswer, type HttpRequest, jsonAnswer, textAnswer } from '@swit
 import { includesType, parseAccept } from './zpages.ts';
 import { type DebugState, failureView, familySummary, optional, timeText } from './debug-state.ts';
 
-interface ExplainQuery {
+export interface ExplainQuery {
   readonly from: IpAddress;
   readonly to: IpAddress;
   readonly port: Port;
@@ -49,10 +49,10 @@ const explainUsage: string = [
 
 const names: ReadonlySet<string> = new Set(['from', 'to', 'source', 'sent', 'format']);
 
-/** Reads the parameters; each at most once, and no other. Returns the fault as text. */
-function parseExplainQuery(parameters: URLSearchParams): ExplainQuery | string {
+/** Reads the parameters; each at most once, and no other than these and `more`. Returns the fault as text. */
+export function parseExplainQuery(parameters: URLSearchParams, more: readonly string[] = []): ExplainQuery | string {
   for (const name of parameters.keys()) {
-    if (!names.has(name)) return `unknown parameter ${JSON.stringify(name)}`;
+    if (!names.has(name) && !more.includes(name)) return `unknown parameter ${JSON.stringify(name)}`;
     if (parameters.getAll(name).length > 1) return `${name} is given more than once`;
   }
   const [fromText, toText] = [parameters.get('from'), parameters.get('to')];
@@ -87,7 +87,7 @@ function parseTarget(text: string): Pick<ExplainQuery, 'to' | 'port' | 'protocol
   return to === undefined || port === undefined || protocol === undefined ? undefined : { to, port, protocol };
 }
 
-interface ExplainedFlow {
+export interface ExplainedFlow {
   readonly flow: Flow;
   /** How `flow.from` is known. */
   readonly sourceReason: string;
@@ -106,15 +106,18 @@ interface ExplainedFlow {
 export function explainAnswer(state: DebugState, { query: parameters, headers }: HttpRequest): HttpAnswer {
   const query = parseExplainQuery(parameters);
   if (typeof query === 'string') return textAnswer(400, `${query}\n\n${explainUsage}`);
-  const ipFamily = ipFamilyOf(query.to);
-  const table = state.tables().get(ipFamily);
-  if (table === undefined) {
-    const why = state.ipFamilies.includes(ipFamily) ? 'nothing was applied yet' : 'this node does not have this family';
-    return textAnswer(503, `no ${ipFamily} table: ${why}\n`);
-  }
+  const table = tableFor(state, query);
+  if (typeof table === 'string') return textAnswer(503, table);
   const explained = explainFlow(state, table, query);
   const format = query.format ?? acceptedFormat(headers['accept']);
   return format === 'json' ? jsonAnswer(200, jsonView(explained)) : textAnswer(200, explanationText(explained));
+}
+
+/** The applied table of the query's family, or why there is none. */
+export function tableFor(state: DebugState, { to }: ExplainQuery): ForwardingTable | string {
+  const ipFamily = ipFamilyOf(to);
+  const why = state.ipFamilies.includes(ipFamily) ? 'nothing was applied yet' : 'this node does not have this family';
+  return state.tables().get(ipFamily) ?? `no ${ipFamily} table: ${why}\n`;
 }
 
 function acceptedFormat(accept: string | undefined): 'text' | 'json' {
@@ -124,7 +127,7 @@ function acceptedFormat(accept: string | undefined): 'text' | 'json' {
   return first !== undefined && !includesType(first, 'text/plain') ? 'json' : 'text';
 }
 
-function explainFlow(state: DebugState, table: ForwardingTable, query: ExplainQuery): ExplainedFlow {
+export function explainFlow(state: DebugState, table: ForwardingTable, query: ExplainQuery): ExplainedFlow {
   const addresses = state.interfaceAddresses();
   const source = sourceOf(table, query, addresses);
   const flow: Flow = {

@@ -1,9 +1,10 @@
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { HostError, type IpAddress, messageOf, millis, type Millis, seconds } from '@switchyard/core';
 import { type HttpHandler, type HttpRequest, type HttpStream, textAnswer } from '@switchyard/core/health';
 import type { DropCounter, Loss, LossReader, LossReading, ServiceView } from '@switchyard/drops';
 import { traitsOf } from '../backends.ts';
 import { type DebugState, timeText } from './debug-state.ts';
+import { readText } from './debug-status.ts';
 
 const lossesUsage = [
   'usage: /debug/losses?[seconds=N][&namespace=NAMESPACE][&format=text|json]',
@@ -46,15 +47,16 @@ function parseQuery(parameters: URLSearchParams): LossesQuery | string {
 /** Opens the kernel's count of dropped packets. Rejects with `HostError` where the kernel or the process's rights do not allow it. */
 export type OpenDrops = (signal: AbortSignal) => Promise<DropCounter>;
 
-const openKernelDrops: OpenDrops = async (signal) => (await import('@switchyard/drops')).openDropCounter(signal);
+export const openKernelDrops: OpenDrops = async (signal) => (await import('@switchyard/drops')).openDropCounter(signal);
 
-interface OpenedReader {
+/** A reader of losses. */
+export interface OpenedReader {
   readonly reader: LossReader;
   /** Why packets cannot be watched. */
   readonly obstacle: string | undefined;
 }
 
-async function openReader(state: DebugState, open: OpenDrops, signal: AbortSignal): Promise<OpenedReader> {
+export async function openReader(state: DebugState, open: OpenDrops, signal: AbortSignal): Promise<OpenedReader> {
   const { LossReader: Reader } = await import('@switchyard/drops');
   let counter: DropCounter | undefined;
   let obstacle: string | undefined;
@@ -69,17 +71,14 @@ async function openReader(state: DebugState, open: OpenDrops, signal: AbortSigna
   return { reader: new Reader({ counter, readCounters, readFile: readText, monotonic: kernelNow }), obstacle };
 }
 
+/** Inode of the network namespace of this process. */
+function ownNetns(): number {
+  return statSync('/proc/self/ns/net').ino;
+}
+
 /** CLOCK_MONOTONIC, as the kernel's programs have it. */
 function kernelNow(): Millis {
   return millis(Number(process.hrtime.bigint() / 1000n) / 1000);
-}
-
-function readText(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return undefined; // this kernel does not track connections
-  }
 }
 
 /**
@@ -121,17 +120,16 @@ async function* watch(
   onEnd: () => void,
 ): AsyncGenerator<string, void> {
   try {
-    const netns = statSync('/proc/self/ns/net').ino;
     const { clock } = state;
     const end = clock.monotonic() + query.time;
     let lastWrite = clock.monotonic();
-    await reader.start(signal);
+    await reader.start(viewOf(state), signal);
     yield query.format === 'json'
       ? headJson(state, obstacle)
       : `${obstacle === undefined ? '' : obstacleText(obstacle)}${headLine}`;
     while (!signal.aborted && clock.monotonic() < end) {
       await clock.sleep(millis(Math.min(readInterval, Math.max(0, end - clock.monotonic()))), signal);
-      const reading = selected(await reader.read(viewOf(state, netns), signal), query.namespace);
+      const reading = selected(await reader.read(viewOf(state), signal), query.namespace);
       const text = query.format === 'json' ? jsonLines(state, reading) : textLines(state, reading);
       if (text === '' && clock.monotonic() - lastWrite < heartbeat) continue;
       lastWrite = clock.monotonic();
@@ -143,15 +141,16 @@ async function* watch(
   }
 }
 
-function viewOf(state: DebugState, netns: number): ServiceView {
+export function viewOf(state: DebugState): ServiceView {
   const loopback: readonly IpAddress[] = ['127.0.0.1' as IpAddress, '::1' as IpAddress]; // canonical
   return {
     tables: state.tables(),
     tableAges: tableAgesOf(state),
+    proxyLag: state.proxyLag,
     traits: traitsOf(state.mode),
     nodeAddresses: [...state.interfaceAddresses(), ...loopback],
     podCidrs: state.podCidrs(),
-    netns,
+    netns: ownNetns(),
   };
 }
 

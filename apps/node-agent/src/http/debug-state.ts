@@ -24,6 +24,8 @@ export interface DebugState {
   readonly status: () => ReconcilerStatus;
   /** Addresses of this machine's interfaces now, without loopback. */
   readonly interfaceAddresses: () => readonly IpAddress[];
+  /** Time that the proxy may take to apply a table: 0 unless another program is the proxy. */
+  readonly proxyLag: Millis;
   /** Pod ranges of this node; empty while unknown. */
   readonly podCidrs: () => readonly Cidr[];
   /** Text of what is in the kernel, one of each family. They reject with `HostError`. */

@@ -13,6 +13,8 @@ import { flagzAnswer, type ProcessFacts, statuszAnswer } from './zpages.ts';
 import { explainAnswer } from './debug-explain.ts';
 import { forwardingAnswer } from './debug-forwarding.ts';
 import { lossesRoute } from './debug-losses.ts';
+import { statusAnswer } from './debug-status.ts';
+import { whyRoute } from './debug-why.ts';
 
 /** Views of other parts of the agent that the metrics server serves. */
 export interface EndpointViews {
@@ -63,7 +65,7 @@ export function metricsRoutes(options: MetricsRoutesOptions): readonly Route[] {
   return [...routes, get('/statusz', (request) => statuszAnswer({ ...facts, now: clock.now() }, request))];
 }
 
-/** Routes of Switchyard: `/debug/forwarding`, `/debug/explain`, `/debug/losses`, `/debug/dump`. They only read. */
+/** Routes of Switchyard. They only read, but for a `PUT` to `/debug/why`, which sends a probe. */
 export function debugRoutes(state: DebugState): readonly Route[] {
   /** As `--switchyard-dump` prints it, family by family. */
   const dump = async (_: unknown, signal: AbortSignal): Promise<HttpAnswer> => {
@@ -75,6 +77,8 @@ export function debugRoutes(state: DebugState): readonly Route[] {
     get('/debug/forwarding', (request) => forwardingAnswer(state, request)),
     get('/debug/explain', (request) => explainAnswer(state, request)),
     get('/debug/losses', lossesRoute(state)),
+    get('/debug/status', async () => jsonAnswer(200, await statusAnswer(state))),
+    { path: '/debug/why', methods: ['GET', 'PUT'], answer: oneAtATime(whyRoute(state)) },
     get('/debug/dump', oneAtATime(dump)),
   ];
 }

@@ -108,6 +108,7 @@ function subjectOf(drop: PlacedDrop, view: NodeView): Subject | undefined {
 }
 
 function directedSubject(drop: PlacedDrop, view: NodeView): Subject | undefined {
+  if (drop.sourcePort === 0 || drop.destinationPort === 0) return undefined; // of no Service, but anyone can send it
   const isRequest = drop.direction === 'request';
   const server = isRequest
     ? { address: drop.destination, port: drop.destinationPort }
@@ -170,7 +171,7 @@ function staleness({ drop, services, isEndpoint }: Subject): Found | undefined {
   const { flow } = drop;
   const [service] = services;
   if (flow === undefined || service === undefined || isEndpoint || drop.direction === 'answer') return undefined;
-  if (flow.endpoint === flow.address && flow.endpointPort === flow.port) return undefined; // not translated
+  if (!isTranslated(drop)) return undefined;
   const isKnown = service.knownEndpoints.some(
     ({ address, port }) => address === flow.endpoint && port === flow.endpointPort,
   );
@@ -220,19 +221,24 @@ function netfilterCause(subject: Subject): Found | undefined {
   };
 }
 
+/** Whether connection tracking leads the flow to an endpoint: the proxy has accepted it. */
+function isTranslated({ flow }: PlacedDrop): boolean {
+  return flow !== undefined && (flow.endpoint !== flow.address || flow.endpointPort !== flow.port);
+}
+
 /** The dataplane's own refusal; undefined if it forwards the request. */
 function refusalOf(subject: Subject): Found | undefined {
-  if (subject.drop.direction === 'answer' || subject.isEndpoint) return undefined;
+  if (subject.drop.direction === 'answer' || subject.isEndpoint || isTranslated(subject.drop)) return undefined;
   const { view, services } = subject;
   const now = refusalBy(subject, view.table, services);
-  if (now !== undefined) return { ...now, certainty: 'sure' };
   const { tableBefore } = view;
-  if (tableBefore === undefined) return undefined;
+  if (tableBefore === undefined) return now === undefined ? undefined : { ...now, certainty: 'sure' };
   const servicesBefore = services.flatMap(({ key }) => tableBefore.services.get(key) ?? []);
+  const before = refusalBy(subject, tableBefore, servicesBefore);
+  if (now !== undefined) return { ...now, certainty: before?.cause === now.cause ? 'sure' : 'likely' };
   if (servicesBefore.length < services.length) {
     return { cause: 'notYetApplied', why: 'this node had not applied the Service yet', certainty: 'likely' };
   }
-  const before = refusalBy(subject, tableBefore, servicesBefore);
   return before === undefined
     ? undefined
     : { ...before, why: `${before.why} (until a moment ago)`, certainty: 'likely' };
@@ -286,11 +292,12 @@ function closedOnData({ drop }: Subject): Found | undefined {
   return { cause: 'applicationGone', why: `${endpoint} had closed the connection when data came`, certainty: 'sure' };
 }
 
-function socketCause({ drop, asked, services, client }: Subject): Found | undefined {
+function socketCause({ drop, asked, services, client, isEndpoint }: Subject): Found | undefined {
   const endpoint = addressAndPort(drop.destination, drop.destinationPort as Port); // a port of a packet
   const handshake = drop.tcpFlags & (flags.syn | flags.ack);
   if (drop.direction === 'answer') {
-    if (handshake !== (flags.syn | flags.ack)) return undefined; // the client has closed
+    // Otherwise the client has closed.
+    if (handshake !== (flags.syn | flags.ack) || !isEndpoint) return undefined;
     const from = addressAndPort(asked.address, asked.port as Port); // a port of a packet
     const of = services.map(({ key }) => key).join(', ');
     const why = `${client} got an answer from ${from} itself, an endpoint of ${of}, and not from the address that it asked`;

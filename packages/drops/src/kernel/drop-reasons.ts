@@ -34,6 +34,14 @@ const prefix = /^SKB_(?:DROP_REASON_)?/;
  * kernels. Throws `HostError` if the types have no such enum (before Linux 5.17).
  */
 export function readDropReasons(types: Uint8Array): ReadonlyMap<number, string> {
+  try {
+    return readEnum(types);
+  } catch (error) {
+    throw error instanceof RangeError ? unreadable('it ends too early') : error;
+  }
+}
+
+function readEnum(types: Uint8Array): ReadonlyMap<number, string> {
   const view = new DataView(types.buffer, types.byteOffset, types.byteLength);
   if (types.byteLength < 24 || view.getUint16(0, true) !== btf.magic) throw unreadable('it is no BTF');
   const header = view.getUint32(4, true);

@@ -104,6 +104,7 @@ function viewOf(bytes: Uint8Array): DataView {
 
 /** Addresses have 16 bytes, IPv4 as ::ffff:a.b.c.d. */
 function addressAt(bytes: Uint8Array, at: number): IpAddress {
-  const isIpv4 = bytes.subarray(at, at + 10).every((byte) => byte === 0) && bytes[at + 10] === 0xff;
+  const isIpv4 =
+    bytes.subarray(at, at + 10).every((byte) => byte === 0) && bytes[at + 10] === 0xff && bytes[at + 11] === 0xff;
   return ipFromBytes(bytes.subarray(isIpv4 ? at + 12 : at, at + 16));
 }

@@ -81,6 +81,8 @@ const wantedNames: ReadonlySet<string> = new Set([
   ...tcpFunctions,
   ...neighbourFunctions,
 ]);
+/** The module of a function, and what compilers add to the names of specialized copies. */
+const suffixes = /\t.*$|\.(?:isra|constprop|part)\..*$/;
 const longestFunction = 0x4000n;
 
 /** A function reaches to the address of the next line: the file is in the order of addresses. It has some 130,000 lines. */
@@ -88,7 +90,7 @@ function* wantedRanges(kallsyms: string): Generator<FunctionRange, void, undefin
   for (let at = 0; at < kallsyms.length;) {
     const end = endOfLine(kallsyms, at);
     const space = kallsyms.indexOf(' ', at);
-    const name = kallsyms.slice(space + 3, end).split('\t', 1)[0] ?? '';
+    const name = kallsyms.slice(space + 3, end).replace(suffixes, '');
     if (wantedNames.has(name) && /^[tTwW]$/.test(kallsyms[space + 1] ?? '')) {
       const start = addressOf(kallsyms.slice(at, space));
       const next = addressOf(kallsyms.slice(end + 1, end + 1 + space - at));

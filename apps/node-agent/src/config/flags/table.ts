@@ -252,6 +252,7 @@ const ours = flagsOf('Switchyard', true, [
   }),
   setting('switchyard-service-metrics', 'serviceMetrics.enabled'),
   setting('switchyard-service-metrics-limit', 'serviceMetrics.limit'),
+  command('switchyard-observe', 'boolean', 'program nothing: explain losses beside the proxy of this node'),
   command('switchyard-dump', 'boolean', 'print the kernel state of this agent, and exit'),
   command('switchyard-cleanup-kube-proxy', 'boolean', "with --cleanup: remove kube-proxy's own objects too"),
 ]);

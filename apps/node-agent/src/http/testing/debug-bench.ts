@@ -119,6 +119,7 @@ export function debugState(options: DebugBenchOptions = {}): DebugState {
       families: new Map(ipFamilies.map((one) => [one, family(one)])),
     }),
     interfaceAddresses: () => [parseIp('192.0.2.1'), parseIp('10.244.1.1')],
+    proxyLag: millis(0),
     podCidrs: () => [],
     serviceCounters: async () => [],
     clock: systemClock,

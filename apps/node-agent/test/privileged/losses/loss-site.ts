@@ -4,6 +4,7 @@ import { apiResources } from '@switchyard/core/kubernetes';
 import type { Loss } from '@switchyard/drops';
 import {
   type AgentMode,
+  clusterCidrs,
   createProber,
   type LabCluster,
   type LabHost,
@@ -72,9 +73,67 @@ export interface LossSite extends AsyncDisposable {
 
 export const echoPorts: readonly number[] = Array.from({ length: 60 }, (_, index) => 8100 + index);
 
-export async function openLossSite(mode: AgentMode, signal: AbortSignal): Promise<LossSite> {
+/** A proxy whose losses are explained: an agent in one of its modes, or another program with an observer beside it. */
+export interface ObservedProxy {
+  readonly name: string;
+  readonly mode: AgentMode;
+  /** Port of the loss endpoint on each node. */
+  readonly port: number;
+  /** Time in milliseconds within which a refusal may be the proxy's, because it may not have applied a Service yet. */
+  readonly lag: number;
+  /** Whether the proxy needs this time, and the table of the loss endpoint is ahead of it. */
+  readonly isSlow: boolean;
+  readonly start: (cluster: LabCluster, signal: AbortSignal) => Promise<void>;
+}
+
+/** The agents of both nodes. */
+export function ownProxy(mode: AgentMode): ObservedProxy {
+  const start: ObservedProxy['start'] = async (cluster, signal) => {
+    await cluster.startAgents({ proxyMode: mode }, signal);
+  };
+  return { name: mode, mode, port: 10_249, lag: 0, isSlow: false, start };
+}
+
+/** An observer beside the agents, which stand for any proxy with the answers of their mode. */
+export function observedProxy(mode: AgentMode): ObservedProxy {
+  const start: ObservedProxy['start'] = async (cluster, signal) => {
+    await cluster.startAgents({ proxyMode: mode }, signal);
+    const [node] = cluster.lab.nodes;
+    if (node !== undefined) cluster.startAgent(node, { proxyMode: mode, args: ['--switchyard-observe'] });
+  };
+  return { name: `${mode}-observed`, mode, port: 10_239, lag: 3_200, isSlow: false, start };
+}
+
+/** An observer beside a real kube-proxy in its iptables mode. `program`: as `node tools/kube-proxy/build.ts` prints it. */
+export function realKubeProxy(program: string): ObservedProxy {
+  const start: ObservedProxy['start'] = async (cluster) => {
+    for (const node of cluster.lab.nodes) {
+      const args = [
+        `--kubeconfig=${cluster.insideKubeconfig}`,
+        `--hostname-override=${node.nodeName}`,
+        '--proxy-mode=iptables',
+        '--feature-gates=IPv6DualStack=true', // of 1.20
+        `--cluster-cidr=${Object.values(clusterCidrs).join(',')}`,
+        '--conntrack-max-per-core=0',
+        '--conntrack-min=0',
+        '--oom-score-adj=0',
+      ];
+      node.spawn(program, args, { logName: 'kube-proxy' });
+    }
+    const [node] = cluster.lab.nodes;
+    if (node !== undefined) cluster.startAgent(node, { proxyMode: 'iptables', args: ['--switchyard-observe'] });
+  };
+  return { name: 'kube-proxy', mode: 'iptables', port: 10_239, lag: 3_200, isSlow: true, start };
+}
+
+export async function openLossSite(proxy: ObservedProxy, signal: AbortSignal): Promise<LossSite> {
   await using stack = new AsyncDisposableStack();
-  const cluster = stack.use(await startCluster({ name: `loss${mode.slice(0, 3)}`, nodes: 2, ipFamilies }, signal));
+  const cluster = stack.use(
+    await startCluster(
+      { name: `l${proxy.name.replaceAll(/[^a-z]/g, '').slice(0, 3)}${proxy.port % 100}`, nodes: 2, ipFamilies },
+      signal,
+    ),
+  );
   const { lab } = cluster;
   const [node, otherNode] = lab.nodes as [LabNode, LabNode];
   const [server, remote, callerPod] = [
@@ -86,8 +145,10 @@ export async function openLossSite(mode: AgentMode, signal: AbortSignal): Promis
   const caller = stack.use(await createProber(callerPod, signal));
   const onNode = stack.use(await createProber(node, signal));
   const outside = stack.use(await createProber(lab.client, signal));
-  await cluster.startAgents({ proxyMode: mode }, signal);
-  const watching = watchLosses(node);
+  await proxy.start(cluster, signal);
+  const base = `http://127.0.0.1:${proxy.port}/debug`;
+  await until(async () => (await node.run('curl', ['--silent', `${base}/status`])).exitCode === 0);
+  const watching = watchLosses(node, base);
   await until(async () => (await linesOf(watching)).length > 0);
   const owned = stack.move();
   return {
@@ -102,7 +163,7 @@ export async function openLossSite(mode: AgentMode, signal: AbortSignal): Promis
     outside,
     make: async (service) => {
       const made = await makeService(cluster, { node, service }, signal);
-      await until(() => isApplied(node, service));
+      await until(() => isApplied(node, base, service));
       return made;
     },
     losses: async () => (await linesOf(watching)).filter((line) => 'cause' in line) as unknown as LossLine[],
@@ -112,8 +173,8 @@ export async function openLossSite(mode: AgentMode, signal: AbortSignal): Promis
 }
 
 /** Whether both Service ports are applied with all endpoints and addresses. */
-async function isApplied(node: LabNode, { name, endpoints, ingressIp }: GivenService): Promise<boolean> {
-  const url = `http://127.0.0.1:10249/debug/forwarding?service=default/${name}`;
+async function isApplied(node: LabNode, base: string, { name, endpoints, ingressIp }: GivenService): Promise<boolean> {
+  const url = `${base}/forwarding?service=default/${name}`;
   const { stdout } = await node.run('curl', ['--silent', url]);
   const wanted = [...endpoints.map(({ address }) => address), ...(ingressIp === undefined ? [] : [ingressIp])];
   const isWhole = protocols.every((protocol) =>
@@ -122,8 +183,8 @@ async function isApplied(node: LabNode, { name, endpoints, ingressIp }: GivenSer
   return isWhole && wanted.every((text) => stdout.includes(`"${text}"`));
 }
 
-function watchLosses(node: LabNode): LabProcess {
-  const url = 'http://127.0.0.1:10249/debug/losses?seconds=600&format=json';
+function watchLosses(node: LabNode, base: string): LabProcess {
+  const url = `${base}/losses?seconds=600&format=json`;
   return node.spawn('curl', ['--no-buffer', '--silent', '--show-error', url], { logName: 'losses' });
 }
 

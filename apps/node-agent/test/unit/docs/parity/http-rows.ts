@@ -196,4 +196,6 @@ export const ownPaths: readonly ServedPath[] = [
   'metrics:/debug/explain',
   'metrics:/debug/forwarding',
   'metrics:/debug/losses',
+  'metrics:/debug/status',
+  'metrics:/debug/why',
 ];

@@ -1,0 +1,42 @@
+import { HostError, messageOf } from '@switchyard/core';
+import type { Agent } from './agents.ts';
+
+/** Fetches a JSON answer of an agent. Rejects with `HostError` that says what came back. */
+export async function askAgent<Answer>(
+  { node, url }: Agent,
+  path: string,
+  { method = 'GET', signal }: { readonly method?: string; readonly signal: AbortSignal },
+): Promise<Answer> {
+  const response = await open({ node, url }, path, { method, signal });
+  return (await response.json()) as Answer;
+}
+
+/** The lines of a streamed answer, parsed as JSON. Rejects as `askAgent`. */
+export async function* askLines<Line>(agent: Agent, path: string, signal: AbortSignal): AsyncGenerator<Line, void> {
+  const response = await open(agent, path, { method: 'GET', signal });
+  let rest = '';
+  for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    const lines = `${rest}${piece}`.split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) if (line !== '') yield JSON.parse(line) as Line;
+  }
+}
+
+async function open(
+  { node, url }: Agent,
+  path: string,
+  { method, signal }: { readonly method: string; readonly signal: AbortSignal },
+): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(`${url}${path}`, { method, signal });
+  } catch (error) {
+    signal.throwIfAborted();
+    const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+    throw new HostError('agent.unreachable', `cannot reach the agent of ${node} at ${url}: ${messageOf(cause)}`);
+  }
+  if (response.ok) return response;
+  const text = (await response.text()).trim().split('\n')[0] ?? '';
+  const next = response.status === 404 ? '; is this pod an agent of Switchyard, and new enough?' : '';
+  throw new HostError('agent.refused', `the agent of ${node} answered ${response.status} to ${path}: ${text}${next}`);
+}

@@ -1,0 +1,227 @@
+import { addressAndPort, ConfigError, HostError, messageOf, parseIp, type Port } from '@switchyard/core';
+import { askAgent, askLines } from '../access/ask.ts';
+import type { Agent } from '../access/agents.ts';
+import type { CommandContext, ExitStatus } from './context.ts';
+
+interface Pod {
+  readonly spec: { readonly nodeName?: string };
+  readonly status: { readonly podIP?: string; readonly podIPs?: readonly { readonly ip: string }[] };
+}
+
+interface Service {
+  readonly spec: {
+    readonly clusterIP?: string;
+    readonly ports?: readonly {
+      readonly name?: string;
+      readonly port: number;
+      readonly protocol?: string;
+      readonly nodePort?: number;
+    }[];
+  };
+  readonly status?: { readonly loadBalancer?: { readonly ingress?: readonly { readonly ip?: string }[] } };
+}
+
+/** An agent's answer to `/debug/why?format=json`. */
+interface WhyAnswer {
+  readonly node: string;
+  readonly verdict: string;
+  readonly where: string;
+  readonly why: string;
+  readonly advice: string;
+  readonly certainty: string;
+  readonly service?: string;
+  readonly endpoints: readonly { readonly address: string; readonly nodeName?: string }[];
+}
+
+interface RemoteLoss {
+  readonly node: string;
+  readonly cause?: string;
+  readonly why?: string;
+  readonly advice?: string;
+  readonly certainty?: string;
+  readonly client?: string;
+  readonly services?: readonly string[];
+  readonly where?: { readonly netns: string; readonly hook?: string };
+  readonly reason?: string;
+}
+
+interface Question {
+  readonly from: string;
+  readonly to: string;
+  readonly port: number;
+  readonly protocol: 'TCP' | 'UDP';
+  /** Node that handles the first packet. */
+  readonly node: string | undefined;
+  readonly source: 'pod' | 'outside';
+}
+
+/** `why`: asks the client's node, while the nodes of the endpoints watch, and prints five lines. */
+export async function whyCommand(context: CommandContext, signal: AbortSignal): Promise<ExitStatus> {
+  const { config, findAgents, print, warn } = context;
+  const question =
+    config.fromOutside === undefined
+      ? await ofPod(context, signal)
+      : await fromOutside(context, config.fromOutside, signal);
+  using found = await findAgents();
+  const here = found.agents.find(({ node }) => node === question.node);
+  if (here === undefined) {
+    throw new HostError(
+      'why.node',
+      `no agent can be reached on node ${question.node ?? '(unknown: name it with --node)'}`,
+    );
+  }
+  const stop = new AbortController();
+  const remote: RemoteLoss[] = [];
+  const watching = found.agents
+    .filter((agent) => agent !== here)
+    .map((agent) =>
+      collectLosses(agent, remote, AbortSignal.any([signal, stop.signal])).catch((error: unknown) =>
+        warn(messageOf(error)),
+      ),
+    );
+  const answer = await askAgent<WhyAnswer>(here, pathOf(question, config.seconds), {
+    method: config.probe ? 'PUT' : 'GET',
+    signal,
+  });
+  stop.abort();
+  await Promise.all(watching);
+  const whole =
+    answer.verdict === 'unanswered' || answer.verdict === 'forwarded'
+      ? (beyond(answer, question, remote) ?? answer)
+      : answer;
+  print(config.isJson ? `${JSON.stringify(whole, undefined, 2)}\n` : text(question, whole));
+  return whole.verdict === 'works' || whole.verdict === 'forwarded' ? 0 : 2;
+}
+
+function pathOf({ from, to, port, protocol, source }: Question, seconds: number | undefined): string {
+  const target = `${addressAndPort(parseIp(to), port as Port)}/${protocol}`; // checked by the agent
+  const query = new URLSearchParams({ from, to: target, source, format: 'json', seconds: String(seconds ?? 2) });
+  return `/debug/why?${query}`;
+}
+
+/** Readings come twice a second; the stream ends with the signal. */
+async function collectLosses(agent: Agent, into: RemoteLoss[], signal: AbortSignal): Promise<void> {
+  try {
+    for await (const line of askLines<RemoteLoss>(agent, '/debug/losses?format=json&seconds=70', signal)) {
+      if (line.cause !== undefined) into.push(line);
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+}
+
+/** The loss of another node that belongs to this flow. After masquerading the client is the node. */
+function beyond(answer: WhyAnswer, { from }: Question, losses: readonly RemoteLoss[]): WhyAnswer | undefined {
+  const loss = losses.find(
+    ({ services = [], client }) =>
+      answer.service !== undefined && services.includes(answer.service) && client !== undefined,
+  );
+  if (loss === undefined) return undefined;
+  const hook = loss.where?.hook === undefined ? '' : `, at the hook ${loss.where.hook}`;
+  return {
+    ...answer,
+    verdict: 'lost',
+    where: `node ${loss.node}, in the namespace of the ${loss.where?.netns}${hook}`,
+    why: `${loss.why} [${loss.cause}, kernel: ${loss.reason}]`,
+    advice: loss.advice ?? '',
+    certainty: loss.client === from ? (loss.certainty ?? 'likely') : 'likely',
+  };
+}
+
+function text(
+  { from, to, port, protocol }: Question,
+  { verdict, where, why, advice, certainty, service }: WhyAnswer,
+): string {
+  const target = `${to}:${port}/${protocol}`;
+  return [
+    `${from} -> ${target}${service === undefined ? '' : ` (${service})`}`,
+    `verdict  ${verdict}`,
+    `where    ${where}`,
+    `why      ${why}`,
+    `change   ${advice}`,
+    `sure     ${certainty}`,
+    '',
+  ].join('\n');
+}
+
+async function ofPod(context: CommandContext, signal: AbortSignal): Promise<Question> {
+  const { config } = context;
+  const [podName = '', serviceText = ''] = config.operands;
+  const pod = await get<Pod>(context, 'pod', podName, signal);
+  const { address: to, port } = await serviceTarget(context, serviceText, signal);
+  const addresses =
+    pod.status.podIPs?.map(({ ip }) => ip) ?? (pod.status.podIP === undefined ? [] : [pod.status.podIP]);
+  const from = addresses.find((address) => address.includes(':') === to.includes(':'));
+  if (from === undefined)
+    throw new HostError(
+      'why.pod',
+      `pod ${podName} has no address of the family of ${to}: ${addresses.join(', ') || 'none'}`,
+    );
+  return { from, to, port, protocol: config.protocol, node: pod.spec.nodeName, source: 'pod' };
+}
+
+async function fromOutside(context: CommandContext, address: string, signal: AbortSignal): Promise<Question> {
+  const { config } = context;
+  const [serviceText = ''] = config.operands;
+  const { service, port: entry } = await readService(context, serviceText, signal);
+  const ingress = service.status?.loadBalancer?.ingress?.find(({ ip }) => ip !== undefined)?.ip;
+  if (ingress === undefined)
+    throw new HostError('why.outside', `Service ${serviceText} has no load-balancer IP in its status`);
+  return {
+    from: address,
+    to: ingress,
+    port: entry.port,
+    protocol: config.protocol,
+    node: config.node,
+    source: 'outside',
+  };
+}
+
+async function serviceTarget(
+  context: CommandContext,
+  given: string,
+  signal: AbortSignal,
+): Promise<{ address: string; port: number }> {
+  const { service, port } = await readService(context, given, signal);
+  const address = service.spec.clusterIP;
+  if (address === undefined || address === 'None' || address === '') {
+    throw new HostError(
+      'why.headless',
+      `Service ${given} has no cluster IP: no proxy forwards it; its clients use the addresses of pods`,
+    );
+  }
+  return { address, port: port.port };
+}
+
+type ServicePortEntry = NonNullable<Service['spec']['ports']>[number];
+
+/** `SERVICE[:PORT]`: PORT is a number or a name; default: the only one of the protocol. */
+async function readService(
+  context: CommandContext,
+  given: string,
+  signal: AbortSignal,
+): Promise<{ readonly service: Service; readonly port: ServicePortEntry }> {
+  const [name = '', wanted] = given.split(':', 2);
+  const service = await get<Service>(context, 'service', name, signal);
+  const { protocol } = context.config;
+  const ports = (service.spec.ports ?? []).filter((port) => (port.protocol ?? 'TCP') === protocol);
+  const matching =
+    wanted === undefined ? ports : ports.filter(({ name: own, port }) => own === wanted || String(port) === wanted);
+  const [port] = matching;
+  const all = ports.map((one) => `${one.name ?? ''}:${one.port}`).join(', ') || 'none';
+  if (port === undefined)
+    throw new ConfigError('why.port', `Service ${name} has no ${protocol} port ${wanted ?? ''}; it has ${all}`);
+  if (matching.length > 1)
+    throw new ConfigError('why.ports', `Service ${name} has several ${protocol} ports: ${all}; write ${name}:PORT`);
+  return { service, port };
+}
+
+async function get<T>(
+  { config, kubectl }: CommandContext,
+  kind: string,
+  name: string,
+  signal: AbortSignal,
+): Promise<T> {
+  const namespace = config.namespace === undefined ? [] : [`--namespace=${config.namespace}`];
+  return JSON.parse(await kubectl.run(['get', kind, name, ...namespace, '--output=json'], signal)) as T;
+}

@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest';
+import { readConfig } from './config.ts';
+
+test('reads a question with its flags, and those of kubectl', () => {
+  const args = [
+    'why',
+    'shop-1',
+    'cart:http',
+    '-n',
+    'shop',
+    '--probe',
+    '--udp',
+    '--context',
+    'c',
+    '--seconds=5',
+    '-o',
+    'json',
+  ];
+  expect(readConfig(args, { KUBECTL: '/opt/kubectl' })).toMatchObject({
+    command: 'why',
+    operands: ['shop-1', 'cart:http'],
+    namespace: 'shop',
+    probe: true,
+    protocol: 'UDP',
+    seconds: 5,
+    isJson: true,
+    kubectl: { file: '/opt/kubectl', flags: ['--context=c'] },
+  });
+});
+
+test('has defaults', () => {
+  expect(readConfig(['status'], {})).toMatchObject({
+    agents: {
+      given: [],
+      namespace: 'kube-system',
+      selector: undefined,
+      port: undefined,
+    },
+    kubectl: { file: 'kubectl', flags: [] },
+    protocol: 'TCP',
+  });
+});
+
+test.each([[[]], [['--help']], [['help']], [['why', '-h']]])('%j shows the help', (args) => {
+  expect(readConfig(args, {})).toBeUndefined();
+});
+
+test.each([
+  [['look'], 'unknown command "look"'],
+  [['why', 'pod'], 'usage: kubectl switchyard why POD SERVICE[:PORT]; got 1 arguments'],
+  [
+    ['why', 'pod', 'service', '--from-outside', '192.0.2.1'],
+    'usage: kubectl switchyard why SERVICE[:PORT]; got 2 arguments',
+  ],
+  [['losses', 'x'], 'usage: kubectl switchyard losses; got 1 arguments'],
+  [['losses', '--seconds', '1.5'], '--seconds "1.5" is no number from 1 to 3600'],
+  [['status', '--agent-port', '70000'], '--agent-port "70000" is no number from 1 to 65535'],
+  [['status', '-o', 'yaml'], '--output "yaml" is neither json nor text'],
+  [['status', '--colour'], "Unknown option '--colour'"],
+])('%j is refused', (args, reason) => {
+  expect(() => readConfig(args, {})).toThrow(reason);
+});

@@ -1,0 +1,150 @@
+import { parseArgs } from 'node:util';
+import { ConfigError } from '@switchyard/core';
+
+export const usage = `Why packets of Services are lost, on every node. Works with Switchyard's agents, and beside kube-proxy with its observer.
+
+Usage:
+  kubectl switchyard status                        state of each node's proxy
+  kubectl switchyard table SERVICE                 forwarding of a Service on each node, and differences
+  kubectl switchyard losses [--follow]             lost packets of Services, with their causes
+  kubectl switchyard why POD SERVICE[:PORT]        why this pod gets no answer from the Service
+
+Options:
+  -n, --namespace NAME        namespace of POD and SERVICE; of losses: only its Services
+  -o, --output json           JSON instead of text
+      --seconds N             time to watch: losses 10, why 2
+      --follow                watch until ^C (losses)
+      --probe                 send one real probe from the pod's network namespace (why)
+      --udp                   UDP instead of TCP (why)
+      --from-outside ADDRESS  the client is this address outside of the cluster instead of a pod (why SERVICE)
+      --node NAME             ask this node: for --from-outside the one that receives the packet
+      --agent NODE=URL        use this agent; repeatable; without kubectl
+      --agent-namespace NAME  namespace of the agents' pods; default: kube-system
+      --selector LABELS       labels of the agents' pods; default: app.kubernetes.io/name=switchyard, else k8s-app=kube-proxy
+      --agent-port N          port of the agents' metrics server; default: 10249, of observers 10239
+      --kubeconfig FILE, --context NAME, --cluster NAME, --user NAME, --as NAME, --request-timeout T: as for kubectl
+
+Exit status: 0 nothing is lost, it works; 2 losses, refusals or differences were found; 1 an error, told on standard error
+`;
+
+const kubectlFlags = ['kubeconfig', 'context', 'cluster', 'user', 'as', 'request-timeout'] as const;
+
+const options = {
+  namespace: { type: 'string', short: 'n' },
+  output: { type: 'string', short: 'o' },
+  seconds: { type: 'string' },
+  follow: { type: 'boolean' },
+  probe: { type: 'boolean' },
+  udp: { type: 'boolean' },
+  'from-outside': { type: 'string' },
+  node: { type: 'string' },
+  agent: { type: 'string', multiple: true },
+  'agent-namespace': { type: 'string' },
+  selector: { type: 'string' },
+  'agent-port': { type: 'string' },
+  help: { type: 'boolean', short: 'h' },
+  kubeconfig: { type: 'string' },
+  context: { type: 'string' },
+  cluster: { type: 'string' },
+  user: { type: 'string' },
+  as: { type: 'string' },
+  'request-timeout': { type: 'string' },
+} as const;
+
+export const commandNames = ['status', 'table', 'losses', 'why'] as const;
+export type CommandName = (typeof commandNames)[number];
+
+/** A command line. */
+export interface Config {
+  readonly command: CommandName;
+  readonly operands: readonly string[];
+  readonly namespace: string | undefined;
+  readonly isJson: boolean;
+  readonly seconds: number | undefined;
+  readonly follow: boolean;
+  readonly probe: boolean;
+  readonly protocol: 'TCP' | 'UDP';
+  readonly fromOutside: string | undefined;
+  readonly node: string | undefined;
+  readonly agents: {
+    readonly given: readonly string[];
+    readonly namespace: string;
+    readonly selector: string | undefined;
+    readonly port: number | undefined;
+  };
+  /** The program KUBECTL, by default `kubectl`, with the user's cluster flags. */
+  readonly kubectl: { readonly file: string; readonly flags: readonly string[] };
+}
+
+/** Undefined: help is wanted. Throws `ConfigError`. */
+export function readConfig(
+  args: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): Config | undefined {
+  const { values, positionals } = parse(args);
+  const [command, ...operands] = positionals;
+  if (values.help === true || command === undefined || command === 'help') return undefined;
+  if (!isCommand(command)) throw wrong(`unknown command ${JSON.stringify(command)}: one of ${commandNames.join(', ')}`);
+  const output = values.output ?? 'text';
+  if (output !== 'text' && output !== 'json')
+    throw wrong(`--output ${JSON.stringify(output)} is neither json nor text`);
+  checkOperands(command, operands, values['from-outside'] !== undefined);
+  return {
+    command,
+    operands,
+    namespace: values.namespace,
+    isJson: output === 'json',
+    seconds: values.seconds === undefined ? undefined : wholeNumber('--seconds', values.seconds, 3600),
+    follow: values.follow ?? false,
+    probe: values.probe ?? false,
+    protocol: values.udp === true ? 'UDP' : 'TCP',
+    fromOutside: values['from-outside'],
+    node: values.node,
+    agents: {
+      given: values.agent ?? [],
+      namespace: values['agent-namespace'] ?? 'kube-system',
+      selector: values.selector,
+      port: values['agent-port'] === undefined ? undefined : wholeNumber('--agent-port', values['agent-port'], 65_535),
+    },
+    kubectl: {
+      file: env['KUBECTL'] ?? 'kubectl',
+      flags: kubectlFlags.flatMap((name) => (values[name] === undefined ? [] : [`--${name}=${values[name]}`])),
+    },
+  };
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({ args: [...args], options, allowPositionals: true, strict: true });
+  } catch (error) {
+    throw wrong(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function isCommand(text: string): text is CommandName {
+  return commandNames.some((name) => name === text);
+}
+
+const operandNames: Readonly<Record<CommandName, readonly string[]>> = {
+  status: [],
+  table: ['SERVICE'],
+  losses: [],
+  why: ['POD', 'SERVICE[:PORT]'],
+};
+
+function checkOperands(command: CommandName, operands: readonly string[], isFromOutside: boolean): void {
+  const wanted = command === 'why' && isFromOutside ? ['SERVICE[:PORT]'] : operandNames[command];
+  if (operands.length === wanted.length) return;
+  throw wrong(`usage: kubectl switchyard ${[command, ...wanted].join(' ')}; got ${operands.length} arguments`);
+}
+
+function wholeNumber(flag: string, text: string, max: number): number {
+  const number = Number(text);
+  if (!/^\d+$/.test(text) || number < 1 || number > max)
+    throw wrong(`${flag} ${JSON.stringify(text)} is no number from 1 to ${max}`);
+  return number;
+}
+
+function wrong(message: string): ConfigError {
+  return new ConfigError('config.arguments', `${message} (kubectl switchyard --help)`);
+}

@@ -1,0 +1,181 @@
+import { fileURLToPath } from 'node:url';
+import { ipFamilies } from '@switchyard/core';
+import { apiResources } from '@switchyard/core/kubernetes';
+import {
+  createProber,
+  type LabCluster,
+  type LabCommandResult,
+  type LabNode,
+  startCluster,
+  zeroapp,
+} from '@switchyard/lab';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { debianRoot } from '../../../../tools/debian/debian-root.ts';
+
+// The plug-in as a user runs it, with a real kubectl, against agents of two nodes.
+
+const program = fileURLToPath(new URL('../../bin/kubectl-switchyard', import.meta.url));
+const { signal } = new AbortController();
+const stack = new AsyncDisposableStack();
+let cluster: LabCluster;
+let nodes: readonly [LabNode, LabNode];
+/** A pod of the Service on the first node, and its address on the second. */
+let caller: string;
+let remoteAddress: string;
+let clusterIp: string;
+/** Debian's, the oldest that the manifests are for. */
+let kubectl: string;
+
+beforeAll(async () => {
+  cluster = stack.use(await startCluster({ name: 'plugin', nodes: 2, ipFamilies }, signal));
+  nodes = cluster.lab.nodes as unknown as [LabNode, LabNode];
+  await cluster.startAgents({ args: ['--metrics-bind-address=0.0.0.0:10249'] }, signal);
+  const { deployment, service } = zeroapp({ replicas: 2, port: 8080, delayShutdown: 0, terminationGracePeriod: 1 });
+  clusterIp = (await cluster.api.create(apiResources.services, service, signal)).spec?.clusterIP ?? '';
+  await cluster.api.create(apiResources.deployments, deployment, signal);
+  const empty = { metadata: { name: 'empty', namespace: 'default' }, spec: { ports: [{ port: 80 }] } };
+  await cluster.api.create(apiResources.services, empty, signal);
+  const podOn = async (node: LabNode) => {
+    const { items } = await cluster.api.list(apiResources.pods, { namespace: 'default' }, signal);
+    return items.find(({ spec, status }) => spec?.nodeName === node.nodeName && status?.podIP !== undefined);
+  };
+  await until(async () => (await podOn(nodes[0])) !== undefined && (await podOn(nodes[1])) !== undefined);
+  caller = (await podOn(nodes[0]))?.metadata?.name ?? '';
+  remoteAddress = (await podOn(nodes[1]))?.status?.podIP ?? '';
+  const prober = stack.use(await createProber(nodes[0], signal));
+  const ask = { protocol: 'http', address: clusterIp, port: 80, path: '/' } as const;
+  await until(async () => (await prober.probe(ask)).status === 'answered');
+  const root = await debianRoot({ packages: ['kubernetes-client'], exclude: ['libc6'], signal });
+  kubectl = `${root}/usr/bin/kubectl`;
+});
+
+/** Asks every 50 ms for 20 s at most. */
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  const end = Date.now() + 20_000;
+  while (!(await condition())) {
+    if (Date.now() > end) throw new Error('did not come true within 20 s');
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+afterAll(() => stack.disposeAsync());
+
+/** Runs the plug-in at the API server's host, from which nodes can be reached. */
+function plugin(...args: readonly string[]): Promise<LabCommandResult> {
+  const agents = nodes.map((node) => `--agent=${node.nodeName}=http://${node.addresses.IPv4}:10249`);
+  const all = [...args, ...agents, `--kubeconfig=${cluster.insideKubeconfig}`];
+  return cluster.lab.apiServer.run(program, all, { env: { KUBECTL: kubectl } });
+}
+
+async function shell(node: LabNode, command: string): Promise<void> {
+  const { exitCode, stderr } = await node.run('sh', ['-c', command]);
+  expect(exitCode, stderr).toBe(0);
+}
+
+test('status shows a line for each node and family', async () => {
+  const { exitCode, stdout, stderr } = await plugin('status');
+  expect(stderr).toBe('');
+  expect(exitCode).toBe(0);
+  const [head = '', ...rows] = stdout.trim().split('\n');
+  expect(head).toMatch(/^NODE +MODE +VERSION +FAMILY +SERVICES +APPLIED +PENDING +FAILED +CONNTRACK$/);
+  expect(rows.map((row) => row.split(/ {3,}/).slice(0, 5))).toMatchObject([
+    ['node1', 'nftables', expect.any(String), 'IPv4', '2'],
+    ['node1', 'nftables', expect.any(String), 'IPv6', '0'],
+    ['node2', 'nftables', expect.any(String), 'IPv4', '2'],
+    ['node2', 'nftables', expect.any(String), 'IPv6', '0'],
+  ]);
+});
+
+test('table shows that all nodes agree about a Service', async () => {
+  const { exitCode, stdout, stderr } = await plugin('table', 'zeroapp');
+  expect(stderr).toBe('');
+  expect(stdout).toContain('all nodes agree');
+  expect(stdout).toMatch(/^node1 +IPv4 +default\/zeroapp:http\/TCP +applied +\d+ +2\/2 +1\/2$/m);
+  expect(exitCode).toBe(0);
+});
+
+test('why --probe: a Service that works', async () => {
+  const { exitCode, stdout } = await plugin('why', caller, 'zeroapp', '--probe');
+  expect(stdout).toMatch(new RegExp(`^\\S+ -> ${clusterIp}:80/TCP \\(default/zeroapp:http/TCP\\)$`, 'm'));
+  expect(stdout).toMatch(
+    /^verdict {2}works\nwhere {4}end to end\nwhy {6}the probe was answered after \S+ ms\nchange {3}nothing\nsure {5}sure$/m,
+  );
+  expect(exitCode).toBe(0);
+});
+
+test('why: a Service without endpoints', async () => {
+  const { exitCode, stdout } = await plugin('why', caller, 'empty:80', '--probe');
+  expect(stdout).toMatch(/^verdict {2}refused$/m);
+  expect(stdout).toMatch(
+    /^why {6}no endpoint of default\/empty:\/TCP is usable anywhere \[noEndpoints, kernel: NETFILTER_DROP\]$/m,
+  );
+  expect(exitCode).toBe(2);
+});
+
+test("why: a packet that the endpoint's node drops", async () => {
+  const [, other] = nodes;
+  const local = (await cluster.api.list(apiResources.endpointSlices, { namespace: 'default' }, signal)).items.length;
+  expect(local).toBeGreaterThan(0);
+  await shell(
+    other,
+    `nft 'table inet other { chain c { type filter hook forward priority 0 ; ip daddr ${remoteAddress} drop ; } ; }'`,
+  );
+  try {
+    // One of two endpoints is concerned, so some probes work.
+    let found = '';
+    for (let attempt = 0; attempt < 12 && !found.includes('lost'); attempt++) {
+      found = (await plugin('why', caller, 'zeroapp', '--probe')).stdout;
+    }
+    expect(found).toMatch(/^verdict {2}lost$/m);
+    expect(found).toMatch(/^where {4}node node2, in the namespace of the node, at the hook forward$/m);
+    expect(found).toMatch(
+      /^why {6}a rule that is not of the Service proxy dropped it.* \[otherRule, kernel: NETFILTER_DROP\]$/m,
+    );
+  } finally {
+    await shell(other, 'nft delete table inet other');
+  }
+});
+
+test('losses shows lost packets of all nodes, and reports them by its exit status', async () => {
+  const watching = plugin('losses', '--seconds=4', '--output=json', '--namespace=default');
+  const address =
+    (await cluster.api.get(apiResources.services, { namespace: 'default', name: 'empty' }, signal)).spec?.clusterIP ??
+    '';
+  const probers = await Promise.all(nodes.map((node) => createProber(node, signal)));
+  for (let round = 0; round < 6; round++) {
+    await Promise.all(probers.map((prober) => prober.probe({ protocol: 'connect', address, port: 80, timeout: 300 })));
+    await new Promise((resolve) => setTimeout(resolve, 400));
+  }
+  for (const prober of probers) await prober[Symbol.asyncDispose]();
+  const { exitCode, stdout } = await watching;
+  const lines = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { node: string; cause: string; service: string });
+  expect(new Set(lines.map(({ node, cause, service }) => `${node} ${cause} ${service}`))).toEqual(
+    new Set(['node1 noEndpoints default/empty:/TCP', 'node2 noEndpoints default/empty:/TCP']),
+  );
+  expect(exitCode).toBe(2);
+});
+
+test.each([
+  [['why', 'nobody', 'zeroapp'], /get pod nobody .*NotFound/],
+  [['why', 'zeroapp'], /usage: kubectl switchyard why POD SERVICE\[:PORT\]; got 1 arguments/],
+  [['look'], /unknown command "look": one of status, table, losses, why/],
+  [['losses', '--seconds=0'], /--seconds "0" is no number from 1 to 3600/],
+  [['status', '--agent=x'], /--agent "x" is not NODE=URL/],
+])('%j fails with a reason and exit status 1', async (args, reason) => {
+  const { exitCode, stderr } = await plugin(...args);
+  expect(stderr).toMatch(/^kubectl-switchyard: [^\n]+\n$/);
+  expect(stderr).toMatch(reason);
+  expect(exitCode).toBe(1);
+});
+
+test('an agent that cannot be reached is named', async () => {
+  const { exitCode, stderr } = await cluster.lab.apiServer.run(program, [
+    'status',
+    '--agent=node9=http://127.0.0.1:10251',
+  ]);
+  expect(stderr).toMatch(/cannot reach the agent of node9 at http:\/\/127\.0\.0\.1:10251: connect ECONNREFUSED/);
+  expect(exitCode).toBe(2);
+});

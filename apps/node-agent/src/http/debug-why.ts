@@ -1,0 +1,112 @@
+import { addressAndPort, HostError, type IpAddress, messageOf, millis, seconds } from '@switchyard/core';
+import { type HttpAnswer, type HttpHandler, jsonAnswer, textAnswer } from '@switchyard/core/health';
+import type { Loss, LossReader } from '@switchyard/drops';
+import { answerText, judge, type WhyAnswer } from '../why/verdict.ts';
+import type { ProbeOutcome } from '../why/send-probe.ts';
+import type { DebugState } from './debug-state.ts';
+import { type ExplainedFlow, explainFlow, type ExplainQuery, parseExplainQuery, tableFor } from './debug-explain.ts';
+import { type OpenDrops, openKernelDrops, openReader, viewOf } from './debug-losses.ts';
+
+const whyUsage = [
+  'usage: /debug/why?from=ADDRESS&to=ADDRESS:PORT[/PROTOCOL][&seconds=N][&source=pod|node|outside][&format=text|json]',
+  '  GET watches the flow for some seconds (default 2, at most 60)',
+  '  PUT also sends one probe from the network namespace that has the address `from`; TCP and UDP',
+  '  other parameters: as /debug/explain',
+  '',
+].join('\n');
+
+const maxSeconds = 60;
+const probeTimeout = millis(1500);
+/** Time from a drop to its record, and for the answer to an answer. */
+const settleTime = millis(100);
+
+/** Sends a probe of a query. Rejects with `HostError`. */
+export type SendProbe = (query: ExplainQuery) => Promise<ProbeOutcome>;
+
+/** `/debug/why`: why packets of one flow get no answer, in five lines. */
+export function whyRoute(
+  state: DebugState,
+  open: OpenDrops = openKernelDrops,
+  send: SendProbe = sendFromPod,
+): HttpHandler {
+  return async ({ method, query: parameters }, signal) => {
+    const query = parseExplainQuery(parameters, ['seconds']);
+    const time = parseSeconds(parameters.get('seconds') ?? '2');
+    const fault = typeof query === 'string' ? query : typeof time === 'string' ? time : undefined;
+    if (typeof query === 'string' || typeof time === 'string') return textAnswer(400, `${fault}\n\n${whyUsage}`);
+    const withProbe = method === 'PUT';
+    if (withProbe && query.protocol === 'SCTP') return textAnswer(400, `SCTP has no probe: use GET\n\n${whyUsage}`);
+    const table = tableFor(state, query);
+    if (typeof table === 'string') return textAnswer(503, table);
+    const { reader } = await openReader(state, open, signal);
+    using _ = reader;
+    await reader.start(viewOf(state), signal);
+    let probe: ProbeOutcome | undefined;
+    try {
+      if (withProbe) probe = await send(query);
+      else await state.clock.sleep(seconds(time), signal);
+    } catch (error) {
+      if (!(error instanceof HostError)) throw error;
+      return textAnswer(503, `no probe was sent: ${messageOf(error)}\n`);
+    }
+    await state.clock.sleep(settleTime, signal);
+    const flow = explainFlow(state, table, query);
+    const losses = await lossesOf(flow, { reader, state, query }, signal);
+    const answer = judge({ explanation: flow.explanation, probe, losses, watched: reader.watchesPackets });
+    return whyReply(query, answer, { flow, probe, losses, state });
+  };
+}
+
+function parseSeconds(text: string): number | string {
+  const time = Number(text);
+  return /^\d+$/.test(text) && time >= 1 && time <= maxSeconds
+    ? time
+    : `seconds ${JSON.stringify(text)} is no number from 1 to ${maxSeconds}`;
+}
+
+/** The package and the addon are loaded with the first probe. */
+async function sendFromPod({ from, to, port, protocol }: ExplainQuery): Promise<ProbeOutcome> {
+  if (protocol === 'SCTP') throw new HostError('why.protocol', 'SCTP has no probe');
+  const { namespaceOf } = await import('../why/pod-namespace.ts');
+  const { sendProbe } = await import('../why/send-probe.ts');
+  return sendProbe({ netns: namespaceOf(from), address: to, port, protocol, timeout: probeTimeout });
+}
+
+interface Watched {
+  readonly reader: LossReader;
+  readonly state: DebugState;
+  readonly query: ExplainQuery;
+}
+
+/** Losses of the flow's client and Service, the most frequent first. A refused socket has no client. */
+async function lossesOf(
+  { explanation }: ExplainedFlow,
+  { reader, state, query }: Watched,
+  signal: AbortSignal,
+): Promise<readonly Loss[]> {
+  const { losses } = await reader.read(viewOf(state), signal);
+  const asked = `${addressAndPort(query.to, query.port)}/${query.protocol}`;
+  const isOfClient = (client: IpAddress | undefined): boolean => client === undefined || client === query.from;
+  const isOfService = ({ frontend, services }: Loss): boolean =>
+    frontend === asked || services.some((key) => key === explanation.service);
+  return losses.filter((loss) => isOfClient(loss.client) && isOfService(loss)).toSorted((a, b) => b.count - a.count);
+}
+
+interface Facts {
+  readonly flow: ExplainedFlow;
+  readonly probe: ProbeOutcome | undefined;
+  readonly losses: readonly Loss[];
+  readonly state: DebugState;
+}
+
+function whyReply(query: ExplainQuery, answer: WhyAnswer, { flow, probe, losses, state }: Facts): HttpAnswer {
+  const { explanation } = flow;
+  if (query.format === 'json') {
+    const verdict = explanation.verdict;
+    const endpoints = verdict.kind === 'forward' ? verdict.endpoints : [];
+    return jsonAnswer(200, { node: state.nodeName, ...answer, service: explanation.service, endpoints, probe, losses });
+  }
+  const to = `${addressAndPort(query.to, query.port)}/${query.protocol}`;
+  const service = explanation.service === undefined ? '' : ` (${explanation.service})`;
+  return textAnswer(200, answerText(`${query.from} -> ${to}${service} on ${state.nodeName}`, answer));
+}

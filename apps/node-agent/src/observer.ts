@@ -1,0 +1,180 @@
+import { createHttpListener, proxyHealth } from '@switchyard/core/health';
+import {
+  ClusterState,
+  type IpFamily,
+  type Millis,
+  millis,
+  parseIp,
+  type Port,
+  type Random,
+  seconds,
+  systemClock,
+} from '@switchyard/core';
+import {
+  type BackendCapabilities,
+  createReconciler,
+  type DataplaneBackend,
+  type Reconciler,
+} from '@switchyard/core/engine';
+import { type LeveledLogger, logLevelOf, nodeAddresses } from '@switchyard/host';
+import type { RunConfig } from './config.ts';
+import type { BindTarget } from './config/run-config.ts';
+import { configzDocument, flagzValues } from './config/documents.ts';
+import type { DebugState } from './http/debug-state.ts';
+import { serveEndpoints } from './http/endpoints.ts';
+import { createMetricsPage } from './metrics/metrics-page.ts';
+import { OwnNode } from './node/own-node.ts';
+import { tableOptionsOf } from './node-settings.ts';
+import { openSource } from './open-source.ts';
+import { version } from './version.ts';
+
+/** An observer's configuration and machine. */
+export interface ObserverOptions {
+  readonly config: RunConfig;
+  readonly ipFamilies: readonly IpFamily[];
+  readonly logger: LeveledLogger;
+  /** Wall clock at the start of the process. */
+  readonly startTime: Millis;
+  readonly random: Random;
+}
+
+/**
+ * Runs until aborted beside the node's own proxy: builds the tables that this proxy should have, from the same configuration, and
+ * serves the debugging endpoints. It programs nothing, and takes no port of the proxy. Rejects as `runAgent`.
+ */
+export async function runObserver(
+  { config, ipFamilies, logger, startTime, random }: ObserverOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  const { nodeName, mode } = config;
+  const metricsPage = createMetricsPage({ mode, ipFamilies, clock: systemClock });
+  const { metrics } = metricsPage;
+  const opened = await openSource(config.source, {
+    nodeName,
+    clock: systemClock,
+    random,
+    logger,
+    metricsPage,
+  });
+  await using events = opened.events;
+  const state = new ClusterState({ nodeName });
+  const node = new OwnNode({ config, state, logger });
+  const reconciler = createReconciler({
+    source: opened.source,
+    state,
+    nodeName,
+    families: ipFamilies.map((ipFamily) => ({
+      backend: new ObservedFamily(ipFamily),
+      tableOptions: () => tableOptionsOf(config, node, ipFamily),
+      afterApply: { syncHealth: async () => undefined, cleanStaleFlows: async () => undefined },
+    })),
+    timing: {
+      minSyncPeriod: undefined,
+      retry: { first: seconds(1), max: config.syncPeriod },
+      resyncInterval: seconds(3600),
+    },
+    clock: systemClock,
+    logger,
+    metrics,
+  });
+  const metricsServer = observedFrom(config);
+  const endpoints = {
+    config: { ...config, healthz: undefined, metricsServer },
+    health: () => proxyHealth({ ...reconciler.status(), timeout: millis(2 * config.syncPeriod) }),
+    metricsPage,
+    views: {
+      configz: () => configzDocument(config.settings),
+      flagz: () => flagzValues(config.flags, config.settings),
+      setVerbosity: (verbosity: number) => logger.setLevel(logLevelOf(verbosity)),
+      process: { startTime, nodeVersion: process.version, version, commandLine: process.argv },
+    },
+    debug: debugState({ config, ipFamilies, node, reconciler }),
+    listener: createHttpListener(),
+    events,
+    clock: systemClock,
+    logger,
+    metrics,
+  };
+  logger.info('observing: nothing is programmed', {
+    version,
+    pid: process.pid,
+    mode,
+    nodeName,
+    from: opened.from,
+    ...metricsServer,
+  });
+  const stop = new AbortController();
+  const serving = serveEndpoints(endpoints, stop.signal);
+  serving.catch((error: unknown) => stop.abort(error)); // reported below
+  try {
+    await reconciler.run(AbortSignal.any([signal, stop.signal]));
+  } finally {
+    stop.abort();
+    await serving;
+  }
+}
+
+interface ObservedParts extends Pick<ObserverOptions, 'config' | 'ipFamilies'> {
+  readonly node: OwnNode;
+  readonly reconciler: Reconciler;
+}
+
+function debugState({ config, ipFamilies, node, reconciler }: ObservedParts): DebugState {
+  return {
+    nodeName: config.nodeName,
+    mode: config.mode,
+    socketLb: config.ebpf.socketLb,
+    ipFamilies,
+    tables: () => reconciler.tables(),
+    status: () => reconciler.status(),
+    interfaceAddresses: () => nodeAddresses(),
+    proxyLag: kubeProxyLag,
+    podCidrs: () => node.podCidrs,
+    dumps: [],
+    serviceCounters: async () => [],
+    now: () => systemClock.now(),
+    clock: systemClock,
+  };
+}
+
+/** kube-proxy waits a second between two syncs, each of which may take as long (docs/figures.md). */
+const kubeProxyLag = seconds(3);
+
+/** kube-proxy has 10249 and 10256 of the node, and its file may name other addresses: only a flag counts. */
+function observedFrom({ flags, metricsServer }: RunConfig): BindTarget | undefined {
+  const own = { address: parseIp('127.0.0.1'), port: 10_239 as Port }; // a valid port
+  return flags.get('metrics-bind-address') === undefined ? own : metricsServer;
+}
+
+const capabilities: BackendCapabilities = {
+  usesKernelConntrack: false,
+  sessionAffinity: true,
+  sourceRanges: true,
+  minSyncPeriod: millis(100),
+};
+
+/** Takes every table and writes nothing. */
+class ObservedFamily implements DataplaneBackend {
+  readonly name = 'observer';
+  readonly capabilities = capabilities;
+  readonly observers = {};
+  readonly ipFamily: IpFamily;
+
+  constructor(ipFamily: IpFamily) {
+    this.ipFamily = ipFamily;
+  }
+
+  async apply() {
+    return { status: 'applied', writes: 0 } as const;
+  }
+
+  async cleanup(): Promise<readonly string[]> {
+    return [];
+  }
+
+  async dump(): Promise<string> {
+    return '';
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {}
+}
