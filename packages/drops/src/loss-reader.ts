@@ -9,7 +9,7 @@ import {
   type Millis,
   millis,
 } from '@switchyard/core';
-import { explainDrop, type Loss } from './causes/explain-drop.ts';
+import { explainDrop, type Loss, type NodeView } from './causes/explain-drop.ts';
 import { ServiceIndex } from './causes/service-index.ts';
 import { type ConntrackState, type ReadFile, readConntrackState } from './kernel/conntrack-state.ts';
 import type { DropCounter, PlacedDrop } from './kernel/drop-counter.ts';
@@ -47,6 +47,8 @@ export interface LossSources {
   /** Refusals without a packet; undefined where each refusal drops one, and `counter` is there. */
   readonly readCounters: ReadCounters | undefined;
   readonly readFile: ReadFile;
+  /** See `NodeView`. */
+  readonly chainsAt?: NodeView['chainsAt'];
   /** Now, of CLOCK_MONOTONIC. */
   readonly monotonic: () => Millis;
 }
@@ -117,6 +119,7 @@ export class LossReader implements Disposable {
               index: this.#indexOf(table),
               nodeAddresses,
               conntrack,
+              chainsAt: this.#sources.chainsAt,
             });
       if (loss === undefined) unrelated += drop.count;
       else merge(losses, loss);

@@ -7,7 +7,15 @@ export {
   type PacketCounters,
 } from './nfacct/packet-counters.ts';
 export { OwnChanges, openOwnSocket, ownChanges } from './nftables/own-changes.ts';
-export { deleteTable, firstErrno, listChains, listTables, type TablePlace } from './nftables/tables.ts';
+export {
+  type BaseChain,
+  deleteTable,
+  firstErrno,
+  listBaseChains,
+  listChains,
+  listTables,
+  type TablePlace,
+} from './nftables/tables.ts';
 export * from './nftables/constants.ts';
 export { ForeignTransactions } from './nftables/foreign-transactions.ts';
 export * from './nftables/rules-reader.ts';

@@ -58,6 +58,7 @@ export interface OpenedReader {
 
 export async function openReader(state: DebugState, open: OpenDrops, signal: AbortSignal): Promise<OpenedReader> {
   const { LossReader: Reader } = await import('@switchyard/drops');
+  const { chainReader } = await import('../why/chains-at.ts');
   let counter: DropCounter | undefined;
   let obstacle: string | undefined;
   try {
@@ -68,7 +69,16 @@ export async function openReader(state: DebugState, open: OpenDrops, signal: Abo
   }
   const needsCounters = counter === undefined || traitsOf(state.mode).translation === 'sockets';
   const readCounters = needsCounters ? state.serviceCounters : undefined;
-  return { reader: new Reader({ counter, readCounters, readFile: readText, monotonic: kernelNow }), obstacle };
+  return {
+    reader: new Reader({
+      counter,
+      readCounters,
+      readFile: readText,
+      monotonic: kernelNow,
+      chainsAt: chainReader(state.clock),
+    }),
+    obstacle,
+  };
 }
 
 /** Inode of the network namespace of this process. */

@@ -5,6 +5,7 @@ import {
   type Explanation,
   type ForwardingTable,
   type IpAddress,
+  type IpFamily,
   type Port,
   type ServiceForwarding,
   type ServicePortKey,
@@ -12,7 +13,7 @@ import {
   cidrContains,
 } from '@switchyard/core';
 import type { PlacedDrop } from '../kernel/drop-counter.ts';
-import type { DropPlace } from '../kernel/kernel-functions.ts';
+import type { DropPlace, PacketPlace } from '../kernel/kernel-functions.ts';
 import { type CauseCode, causes, causesByReason, harmlessReasons } from './causes.ts';
 import { refusalCause } from './refusal-cause.ts';
 import type { ServerPlace, ServiceIndex } from './service-index.ts';
@@ -32,6 +33,8 @@ export interface NodeView {
   readonly netns: number;
   /** Since the last reading: new flows for which connection tracking had no room, and those that clashed with another. */
   readonly conntrack: { readonly full: number; readonly clashes: number };
+  /** Chains of other programs at a hook, as `family table chain`. Default: unknown. */
+  readonly chainsAt?: ((hook: PacketPlace, ipFamily: IpFamily) => readonly string[]) | undefined;
 }
 
 /** Lost packets of a Service, and why. */
@@ -216,7 +219,7 @@ function netfilterCause(subject: Subject): Found | undefined {
   }
   return {
     cause: 'otherRule',
-    why: `a rule that is not of the Service proxy dropped it${hookText(at)}`,
+    why: `a rule that is not of the Service proxy dropped it${hookText(at)}${chainText(subject)}`,
     certainty: by === 'rule' ? 'sure' : 'likely',
   };
 }
@@ -253,6 +256,14 @@ function refusalBy(
   const explanation = explainRequest(subject, table, services);
   const { kind } = explanation.verdict;
   return kind === 'reject' || kind === 'drop' ? refusalCause(explanation) : undefined;
+}
+
+/** Where to look for the rule. */
+function chainText({ drop, view }: Subject): string {
+  const { at } = drop.place;
+  const chains = at === undefined ? [] : (view.chainsAt?.(at, view.table.ipFamily) ?? []);
+  if (chains.length === 0) return '';
+  return chains.length === 1 ? `: nftables chain ${chains[0]}` : `, in one of the nftables chains ${chains.join(', ')}`;
 }
 
 function hookText(hook: string | undefined): string {

@@ -7,12 +7,14 @@ import {
   NLM_F,
   NLMSG,
   openNetlinkSocket,
+  readAttributes,
   readErrno,
+  readUint32be,
   receiveAnswers,
   type WriteBody,
 } from '@switchyard/native';
 import { BATCH, familyNumbers, NFT_MSG, NFTA, subsystem } from './constants.ts';
-import { RulesReader, type TableFamily } from './rules-reader.ts';
+import { type DumpedObject, RulesReader, type TableFamily } from './rules-reader.ts';
 
 /** A table of any owner. */
 export interface TablePlace {
@@ -37,6 +39,50 @@ export function listChains({ family, table, netns }: TablePlace): readonly strin
     const chains = new RulesReader(socket, { attempt, code: 'nftables' }, family).chains(table);
     return chains.map(({ name }) => name);
   });
+}
+
+/** A chain that netfilter calls at a hook. */
+export interface BaseChain {
+  readonly family: TableFamily;
+  readonly table: string;
+  readonly chain: string;
+  readonly hook: 'prerouting' | 'input' | 'forward' | 'output' | 'postrouting';
+}
+
+/** By `NF_INET_...`. */
+const hooks = ['prerouting', 'input', 'forward', 'output', 'postrouting'] as const;
+
+/** The chains at hooks of IP packets, of all tables, but for those that translate: iptables forbids drops there. Throws `HostError`. */
+export function listBaseChains(netns?: string): readonly BaseChain[] {
+  return (['inet', 'ip', 'ip6'] as const).flatMap((family) =>
+    withSocket(netns, [], (socket) => {
+      const reader = new RulesReader(
+        socket,
+        { attempt: `cannot list the chains of family ${family}`, code: 'nftables' },
+        family,
+      );
+      return reader.tables().flatMap((table) =>
+        reader.chains(table).flatMap(({ name, settings }) => {
+          const hook = isTranslating(settings) ? undefined : hooks[hookNumber(settings)];
+          return hook === undefined ? [] : [{ family, table, chain: name, hook }];
+        }),
+      );
+    }),
+  );
+}
+
+function isTranslating(settings: DumpedObject['settings']): boolean {
+  const type = settings.find(([one]) => one === NFTA.CHAIN.TYPE)?.[1];
+  return type !== undefined && new TextDecoder().decode(type).startsWith('nat');
+}
+
+/** NFTA_HOOK_HOOKNUM within NFTA_CHAIN_HOOK; -1 for a chain without a hook. */
+function hookNumber(settings: DumpedObject['settings']): number {
+  const hook = settings.find(([type]) => type === NFTA.CHAIN.HOOK)?.[1];
+  if (hook === undefined) return -1;
+  for (const { type, start } of readAttributes(hook, 0, hook.length))
+    if (type === NFTA.HOOK.NUMBER) return readUint32be(hook, start);
+  return -1;
 }
 
 /** Deletes a table with all that is in it. False where there is none. Throws `HostError`. */

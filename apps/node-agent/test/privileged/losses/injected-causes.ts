@@ -85,7 +85,7 @@ function foreignRule(name: string, { hook, priority = 0, rule, from, direction }
   return {
     name: `rule of another table: ${name}`,
     cause: 'otherRule',
-    why: new RegExp(`at the hook ${hook}`),
+    why: new RegExp(`at the hook ${hook}.*nftables chains? (.*, )?inet other c\\b`),
     ...(direction === undefined ? {} : { direction }),
     inject: async (site, { ipFamily, service, targetPort }) => {
       const pod = from === 'node' ? site.remote : site.server;

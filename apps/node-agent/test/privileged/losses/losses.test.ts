@@ -55,8 +55,9 @@ describe.each(proxies)('losses, $name', (proxy) => {
       await new Promise((resolve) => setTimeout(resolve, proxy.lag));
     const before = (await site.losses()).length;
     try {
-      for (const protocol of one.protocols ?? protocols) {
-        await injection.send(protocol);
+      const sent = one.protocols ?? protocols;
+      await Promise.all(sent.map(injection.send));
+      for (const protocol of sent) {
         const key = `default/${service}:${protocol.toLowerCase()}/${protocol}`;
         const isFound = async (): Promise<boolean> =>
           (await linesOf(service, before)).some((line) => isCause(line, one, key));
