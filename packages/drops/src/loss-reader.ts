@@ -1,4 +1,5 @@
 import {
+  addressAndPort,
   type Cidr,
   cidrContains,
   type DataplaneTraits,
@@ -8,9 +9,14 @@ import {
   ipFamilyOf,
   type Millis,
   millis,
+  type Port,
+  type ServicePortKey,
 } from '@switchyard/core';
 import { explainDrop, type Loss, type NodeView } from './causes/explain-drop.ts';
-import { ServiceIndex } from './causes/service-index.ts';
+import { causes } from './causes/causes.ts';
+import { type ServerPlace, ServiceIndex } from './causes/service-index.ts';
+import { type ListenOverflow, ListenOverflows } from './kernel/listen-overflows.ts';
+import type { ProcessNamespace } from './kernel/namespaces.ts';
 import { type ConntrackState, type ReadFile, readConntrackState } from './kernel/conntrack-state.ts';
 import type { DropCounter, PlacedDrop } from './kernel/drop-counter.ts';
 import { type ReadCounters, RefusalCounts } from './refusal-counts.ts';
@@ -47,6 +53,8 @@ export interface LossSources {
   /** Refusals without a packet; undefined where each refusal drops one, and `counter` is there. */
   readonly readCounters: ReadCounters | undefined;
   readonly readFile: ReadFile;
+  /** Network namespaces of pods, to find full accept queues. Default: none are looked at. */
+  readonly namespaces?: () => readonly ProcessNamespace[];
   /** See `NodeView`. */
   readonly chainsAt?: NodeView['chainsAt'];
   /** Now, of CLOCK_MONOTONIC. */
@@ -70,6 +78,10 @@ export class LossReader implements Disposable {
   readonly #refusals: RefusalCounts | undefined;
   readonly #indexes = new Map<IpFamily, ServiceIndex>();
   #conntrack: ConntrackState | undefined;
+  readonly #overflows: ListenOverflows;
+  #namespaces: readonly ProcessNamespace[] = [];
+  #namespacesRead: number = -Infinity;
+  #queuesRead: number = -Infinity;
   /** Tables of each family, oldest first. */
   readonly #histories = new Map<IpFamily, AppliedTable[]>();
 
@@ -78,6 +90,7 @@ export class LossReader implements Disposable {
     this.#sources = sources;
     this.#refusals = readCounters === undefined ? undefined : new RefusalCounts(readCounters);
     this.#conntrack = readConntrackState(readFile);
+    this.#overflows = new ListenOverflows(readFile);
   }
 
   /** Whether packets are watched, and not only counters. */
@@ -88,6 +101,7 @@ export class LossReader implements Disposable {
   /** Losses count from here on. Rejects as `read`. */
   async start(view: ServiceView, signal: AbortSignal): Promise<void> {
     this.#noteTables(view);
+    this.#fullQueues(view);
     await this.#refusals?.read(signal);
   }
 
@@ -96,8 +110,9 @@ export class LossReader implements Disposable {
     const refusals = await this.#refusals?.read(signal);
     const { drops, missed } = this.#sources.counter?.read() ?? { drops: [], missed: 0 };
     const { losses, unrelated } = this.#explain(drops, view);
+    const full = this.#fullQueues(view);
     const more = refusals === undefined ? [] : (this.#refusals?.missing(refusals, losses, view) ?? []);
-    return { losses: [...losses, ...more], unrelated, missed };
+    return { losses: [...losses, ...more, ...full], unrelated, missed };
   }
 
   #explain(drops: readonly PlacedDrop[], view: ServiceView): Pick<LossReading, 'losses' | 'unrelated'> {
@@ -125,6 +140,31 @@ export class LossReader implements Disposable {
       else merge(losses, loss);
     }
     return { losses: [...losses.values()], unrelated };
+  }
+
+  /** Accept queues of endpoints that refused connections; looked at once a second, because each namespace is a file to read. */
+  #fullQueues(view: ServiceView): readonly Loss[] {
+    const { namespaces, monotonic } = this.#sources;
+    if (namespaces === undefined || monotonic() - this.#queuesRead < queueInterval) return [];
+    this.#queuesRead = monotonic();
+    if (monotonic() - this.#namespacesRead >= namespaceInterval) {
+      this.#namespacesRead = monotonic();
+      this.#namespaces = namespaces();
+    }
+    return this.#overflows.read(this.#namespaces).flatMap((overflow) => {
+      for (const { address, port } of overflow.listeners) {
+        const table = view.tables.get(ipFamilyOf(address));
+        const place = { protocol: 'TCP', address, port } as const;
+        const services =
+          table === undefined
+            ? []
+            : this.#indexOf(table)
+                .servicesOfEndpoint(place)
+                .map(({ key }) => key);
+        if (services.length > 0) return [fullQueue(overflow, place, services)];
+      }
+      return [];
+    });
   }
 
   /** Adds the current tables to the history, which reaches back as far as a drop of one reading may need. */
@@ -170,6 +210,31 @@ function isOfNode({ netns, source, destination, place }: PlacedDrop, view: Servi
   if (netns === view.netns || netns === 0 || view.podCidrs.length === 0) return true;
   const isPod = (address: IpAddress): boolean => view.podCidrs.some((cidr) => cidrContains(cidr, address));
   return isPod(destination) || (isPod(source) && (place.at === 'output' || place.at === 'postrouting'));
+}
+
+const queueInterval = 900;
+const namespaceInterval = 5_000;
+
+function fullQueue(
+  { count }: ListenOverflow,
+  { address, port }: ServerPlace,
+  services: readonly ServicePortKey[],
+): Loss {
+  const place = addressAndPort(address, port as Port); // of a listening socket
+  return {
+    cause: 'acceptQueueFull',
+    why: `the accept queue of the application at ${place} is full`,
+    advice: causes.acceptQueueFull,
+    certainty: 'likely',
+    service: services[0],
+    services,
+    frontend: `${place}/TCP`,
+    client: undefined,
+    direction: 'request',
+    where: { netns: 'pod', hook: undefined },
+    reason: 'ListenOverflows',
+    count,
+  };
 }
 
 function merge(losses: Map<string, Loss>, loss: Loss): void {

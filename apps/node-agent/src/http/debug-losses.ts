@@ -57,7 +57,7 @@ export interface OpenedReader {
 }
 
 export async function openReader(state: DebugState, open: OpenDrops, signal: AbortSignal): Promise<OpenedReader> {
-  const { LossReader: Reader } = await import('@switchyard/drops');
+  const { LossReader: Reader, listNamespaces } = await import('@switchyard/drops');
   const { chainReader } = await import('../why/chains-at.ts');
   let counter: DropCounter | undefined;
   let obstacle: string | undefined;
@@ -76,6 +76,7 @@ export async function openReader(state: DebugState, open: OpenDrops, signal: Abo
       readFile: readText,
       monotonic: kernelNow,
       chainsAt: chainReader(state.clock),
+      namespaces: listNamespaces,
     }),
     obstacle,
   };

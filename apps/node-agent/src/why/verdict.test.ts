@@ -1,7 +1,6 @@
 import { millis } from '@switchyard/core';
 import type { Loss } from '@switchyard/drops';
 import { expect, test } from 'vitest';
-import { parseFibTrie, parseIfInet6 } from './pod-namespace.ts';
 import { answerText, judge, type Observation } from './verdict.ts';
 
 const forward: Observation['explanation'] = {
@@ -77,11 +76,4 @@ test('the answer has five lines', () => {
       .slice(2)
       .map((line) => line.slice(0, 7).trim()),
   ).toEqual(['verdict', 'where', 'why', 'change', 'sure']);
-});
-
-test('local addresses of a namespace are read from its files', () => {
-  const trie =
-    'Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 10.244.1.3\n        /32 host LOCAL\n     |-- 10.244.1.0\n        /24 link UNICAST\n';
-  expect(parseFibTrie(trie)).toEqual(['10.244.1.3']);
-  expect(parseIfInet6('fd000010024400010000000000000003 02 80 00 80     eth0\n')).toEqual(['fd00:10:244:1::3']);
 });

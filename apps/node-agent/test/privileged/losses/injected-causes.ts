@@ -2,6 +2,7 @@ import type { IpFamily, IpAddress } from '@switchyard/core';
 import type { CauseCode } from '@switchyard/drops';
 import { type AgentMode, type LabPod, type Prober, startEchoServer } from '@switchyard/lab';
 import { millis } from '@switchyard/core';
+import { type EnteredFlow, enterFlows, flushFlows } from './conntrack-entries.ts';
 import type { GivenEndpoint, GivenService, LossSite, ProbedProtocol } from './loss-site.ts';
 
 /** A cause of loss that a test makes, with the packets that are lost. */
@@ -15,6 +16,8 @@ export interface InjectedCause {
   readonly protocols?: readonly ProbedProtocol[];
   /** Default: both. */
   readonly families?: readonly IpFamily[];
+  /** Only where an observer explains the losses of another program, which can then be stopped. */
+  readonly onlyObserved?: boolean;
   /** Default: all. */
   readonly modes?: readonly AgentMode[];
   /** Time until the kernel knows, in milliseconds; default 0. */
@@ -100,6 +103,41 @@ function foreignRule(name: string, { hook, priority = 0, rule, from, direction }
       return {
         send: attempt(from === 'node' ? site.onNode : site.caller, { address: clusterIp, port: 80 }),
         undo: () => site.shell(site.node, 'nft delete table inet other'),
+      };
+    },
+  };
+}
+
+/** The proxy stops, then its only endpoint is replaced, and the pod of the former one is removed. */
+function staleRules(name: string, cause: 'staleFlow' | 'staleRule', stale: readonly ProbedProtocol[]): InjectedCause {
+  return {
+    name,
+    cause,
+    why: /is no endpoint of/,
+    protocols: stale,
+    families: ['IPv4'],
+    onlyObserved: true,
+    inject: async (site, { ipFamily, service, targetPort }) => {
+      const victim = await site.cluster.lab.addPod(site.node, cause.toLowerCase());
+      startEchoServer(victim, { pod: 'victim', tcp: [targetPort], udp: [targetPort] });
+      const endpoints = [{ address: addressOf(victim, ipFamily) }];
+      const { clusterIp } = await site.make({ name: service, ipFamily, targetPort, endpoints });
+      await site.settled();
+      await waitForAnswer(site.caller, clusterIp, 'victim');
+      const socket = await site.caller.connectUdp({ protocol: 'udp', address: clusterIp, port: 80 });
+      await socket.ask(timeout);
+      site.pauseProxy();
+      await site.replaceEndpoint(service, addressOf(site.server, ipFamily));
+      await site.cluster.lab.removePod(victim);
+      await pause(600); // attempts so far are read
+      const send =
+        cause === 'staleFlow' ? () => socket.ask(timeout) : attempt(site.caller, { address: clusterIp, port: 80 });
+      return {
+        send,
+        undo: async () => {
+          site.resumeProxy();
+          await socket.close();
+        },
       };
     },
   };
@@ -271,6 +309,42 @@ export const injectedCauses: readonly InjectedCause[] = [
       };
     },
   },
+  staleRules('flow that connection tracking leads to a deleted endpoint', 'staleFlow', ['UDP']),
+  staleRules('new flow that a stopped proxy leads to a deleted endpoint', 'staleRule', ['TCP', 'UDP']),
+  {
+    name: 'connection tracking full',
+    cause: 'conntrackFull',
+    families: ['IPv4'],
+    modes: ['nftables', 'iptables'],
+    inject: async (site, { ipFamily, service, targetPort }) => {
+      const endpoints = [{ address: addressOf(site.server, ipFamily) }];
+      const { clusterIp } = await site.make({ name: service, ipFamily, targetPort, endpoints });
+      const max = Number(await site.shell(site.node, 'cat /proc/sys/net/netfilter/nf_conntrack_max'));
+      await enterFlows(site.node, manyFlows(max), new AbortController().signal);
+      return {
+        send: attempt(site.caller, { address: clusterIp, port: 80 }),
+        undo: async () => flushFlows(site.node),
+      };
+    },
+  },
+  {
+    name: 'accept queue of the application full',
+    cause: 'acceptQueueFull',
+    protocols: ['TCP'],
+    delay: 1_000, // namespaces are read once a second
+    inject: async (site, { ipFamily, service, targetPort }) => {
+      const port = targetPort - 200;
+      const endpoints = [{ address: addressOf(site.server, ipFamily) }];
+      const made = await site.make({ name: service, ipFamily, targetPort: port, endpoints });
+      const sleeper = site.server.spawn('perl', ['-e', sleepingListener, String(port)], { logName: 'sleeper' });
+      await pause(300);
+      const connect = () => site.caller.probe({ protocol: 'connect', address: made.clusterIp, port: 80, timeout });
+      return {
+        send: () => Promise.all(Array.from({ length: 6 }, connect)),
+        undo: () => sleeper.stop(millis(0)),
+      };
+    },
+  },
   {
     name: 'receive buffer of the application full',
     cause: 'receiveBufferFull',
@@ -291,6 +365,14 @@ export const injectedCauses: readonly InjectedCause[] = [
   },
 ];
 
+/** Flows between documentation addresses (RFC 5737). */
+function* manyFlows(count: number): Generator<EnteredFlow, void> {
+  for (let index = 0; index < count; index++) {
+    const client = `192.0.2.${1 + Math.floor(index / 60_000)}`;
+    yield { client, clientPort: 1024 + (index % 60_000), address: '198.51.100.1', port: 53 };
+  }
+}
+
 /** Binds a UDP socket with a small buffer and reads nothing. */
 const sleepingReceiver = `
   use Socket qw(:all);
@@ -299,6 +381,15 @@ const sleepingReceiver = `
   socket(my $s, $is4 ? AF_INET : AF_INET6, SOCK_DGRAM, 0) or die $!;
   setsockopt($s, SOL_SOCKET, SO_RCVBUF, pack('l', 2048)) or die $!;
   bind($s, $is4 ? pack_sockaddr_in($port, INADDR_ANY) : pack_sockaddr_in6($port, IN6ADDR_ANY)) or die $!;
+  sleep 60;
+`;
+
+/** Listens with an accept queue of two connections and accepts none. */
+const sleepingListener = `
+  use Socket qw(:all);
+  socket(my $s, AF_INET6, SOCK_STREAM, 0) or die $!;
+  bind($s, pack_sockaddr_in6($ARGV[0], IN6ADDR_ANY)) or die $!;
+  listen($s, 1) or die $!;
   sleep 60;
 `;
 

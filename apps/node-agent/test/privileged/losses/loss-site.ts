@@ -65,6 +65,13 @@ export interface LossSite extends AsyncDisposable {
   readonly outside: Prober;
   /** Resolves when the node has applied it. */
   make(service: GivenService): Promise<MadeService>;
+  /** Resolves when the proxy has applied what the API has. */
+  settled(): Promise<void>;
+  /** Stops the first node's proxy where it is; its rules stay. */
+  pauseProxy(): void;
+  resumeProxy(): void;
+  /** Makes another address the only endpoint of a Service. Resolves when the loss endpoint knows. */
+  replaceEndpoint(service: string, address: string): Promise<void>;
   /** All lines so far. */
   losses(): Promise<readonly LossLine[]>;
   /** Runs a shell command; throws for another exit than 0. */
@@ -83,31 +90,41 @@ export interface ObservedProxy {
   readonly lag: number;
   /** Whether the proxy needs this time, and the table of the loss endpoint is ahead of it. */
   readonly isSlow: boolean;
-  readonly start: (cluster: LabCluster, signal: AbortSignal) => Promise<void>;
+  /** Resolves with the proxy of the first node. */
+  readonly start: (cluster: LabCluster, signal: AbortSignal) => Promise<LabProcess>;
+  readonly isObserved: boolean;
 }
 
 /** The agents of both nodes. */
 export function ownProxy(mode: AgentMode): ObservedProxy {
-  const start: ObservedProxy['start'] = async (cluster, signal) => {
-    await cluster.startAgents({ proxyMode: mode }, signal);
-  };
-  return { name: mode, mode, port: 10_249, lag: 0, isSlow: false, start };
+  const start: ObservedProxy['start'] = (cluster, signal) => startAgents(cluster, mode, signal);
+  return { name: mode, mode, port: 10_249, lag: 0, isSlow: false, isObserved: false, start };
+}
+
+async function startAgents(cluster: LabCluster, mode: AgentMode, signal: AbortSignal): Promise<LabProcess> {
+  const [first] = await cluster.startAgents({ proxyMode: mode }, signal);
+  return first as LabProcess; // there are nodes
+}
+
+function startObserver(cluster: LabCluster, proxyMode: AgentMode): void {
+  const [node] = cluster.lab.nodes;
+  if (node !== undefined) cluster.startAgent(node, { proxyMode, args: ['--switchyard-observe'] });
 }
 
 /** An observer beside the agents, which stand for any proxy with the answers of their mode. */
 export function observedProxy(mode: AgentMode): ObservedProxy {
   const start: ObservedProxy['start'] = async (cluster, signal) => {
-    await cluster.startAgents({ proxyMode: mode }, signal);
-    const [node] = cluster.lab.nodes;
-    if (node !== undefined) cluster.startAgent(node, { proxyMode: mode, args: ['--switchyard-observe'] });
+    const agent = await startAgents(cluster, mode, signal);
+    startObserver(cluster, mode);
+    return agent;
   };
-  return { name: `${mode}-observed`, mode, port: 10_239, lag: 3_200, isSlow: false, start };
+  return { name: `${mode}-observed`, mode, port: 10_239, lag: 3_200, isSlow: false, isObserved: true, start };
 }
 
 /** An observer beside a real kube-proxy in its iptables mode. `program`: as `node tools/kube-proxy/build.ts` prints it. */
 export function realKubeProxy(program: string): ObservedProxy {
   const start: ObservedProxy['start'] = async (cluster) => {
-    for (const node of cluster.lab.nodes) {
+    const [first] = cluster.lab.nodes.map((node) => {
       const args = [
         `--kubeconfig=${cluster.insideKubeconfig}`,
         `--hostname-override=${node.nodeName}`,
@@ -118,12 +135,12 @@ export function realKubeProxy(program: string): ObservedProxy {
         '--conntrack-min=0',
         '--oom-score-adj=0',
       ];
-      node.spawn(program, args, { logName: 'kube-proxy' });
-    }
-    const [node] = cluster.lab.nodes;
-    if (node !== undefined) cluster.startAgent(node, { proxyMode: 'iptables', args: ['--switchyard-observe'] });
+      return node.spawn(program, args, { logName: 'kube-proxy' });
+    });
+    startObserver(cluster, 'iptables');
+    return first as LabProcess; // there are nodes
   };
-  return { name: 'kube-proxy', mode: 'iptables', port: 10_239, lag: 3_200, isSlow: true, start };
+  return { name: 'kube-proxy', mode: 'iptables', port: 10_239, lag: 3_200, isSlow: true, isObserved: true, start };
 }
 
 export async function openLossSite(proxy: ObservedProxy, signal: AbortSignal): Promise<LossSite> {
@@ -145,7 +162,8 @@ export async function openLossSite(proxy: ObservedProxy, signal: AbortSignal): P
   const caller = stack.use(await createProber(callerPod, signal));
   const onNode = stack.use(await createProber(node, signal));
   const outside = stack.use(await createProber(lab.client, signal));
-  await proxy.start(cluster, signal);
+  const running = await proxy.start(cluster, signal);
+  stack.defer(() => void process.kill(running.pid, 'SIGCONT'));
   const base = `http://127.0.0.1:${proxy.port}/debug`;
   await until(async () => (await node.run('curl', ['--silent', `${base}/status`])).exitCode === 0);
   const watching = watchLosses(node, base);
@@ -166,10 +184,24 @@ export async function openLossSite(proxy: ObservedProxy, signal: AbortSignal): P
       await until(() => isApplied(node, base, service));
       return made;
     },
+    settled: () => pause(proxy.isSlow ? proxy.lag : 0),
+    pauseProxy: () => void process.kill(running.pid, 'SIGSTOP'),
+    resumeProxy: () => void process.kill(running.pid, 'SIGCONT'),
+    replaceEndpoint: async (service, address) => {
+      const endpoints = [{ addresses: [address], nodeName: node.nodeName, conditions: { ready: true } }];
+      const place = { namespace: 'default', name: service };
+      await cluster.api.patch(apiResources.endpointSlices, place, { kind: 'merge', body: { endpoints } }, signal);
+      const url = `${base}/forwarding?service=default/${service}`;
+      await until(async () => (await node.run('curl', ['--silent', url])).stdout.includes(`"${address}"`));
+    },
     losses: async () => (await linesOf(watching)).filter((line) => 'cause' in line) as unknown as LossLine[],
     shell,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
+}
+
+function pause(time: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, time));
 }
 
 /** Whether both Service ports are applied with all endpoints and addresses. */

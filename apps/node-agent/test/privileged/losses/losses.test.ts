@@ -19,7 +19,10 @@ import {
 
 const { signal } = new AbortController();
 
-const { KUBE_PROXY } = process.env;
+const { KUBE_PROXY, LOSS_ATTEMPTS = '1' } = process.env;
+/** Attempts of each cause. With 1,000, `right` and `wrong` packets of each are printed. */
+const attempts = Number(LOSS_ATTEMPTS);
+const parallel = 50;
 /** With KUBE_PROXY, the path of a real one, also beside that. */
 const proxies: readonly ObservedProxy[] = [
   ...agentModes.map(ownProxy),
@@ -43,7 +46,12 @@ describe.each(proxies)('losses, $name', (proxy) => {
 
   const runs = injectedCauses.flatMap((one, index) =>
     ipFamilies
-      .filter((ipFamily) => one.families?.includes(ipFamily) !== false && one.modes?.includes(mode) !== false)
+      .filter(
+        (ipFamily) =>
+          one.families?.includes(ipFamily) !== false &&
+          one.modes?.includes(mode) !== false &&
+          (one.onlyObserved !== true || proxy.isObserved),
+      )
       .map((ipFamily) => ({ ...one, ipFamily, service: `cause-${index}-${ipFamily.toLowerCase()}`, index })),
   );
 
@@ -56,7 +64,10 @@ describe.each(proxies)('losses, $name', (proxy) => {
     const before = (await site.losses()).length;
     try {
       const sent = one.protocols ?? protocols;
-      await Promise.all(sent.map(injection.send));
+      for (let done = 0; done < attempts; done += parallel) {
+        const now = Math.min(parallel, attempts - done);
+        await Promise.all(Array.from({ length: now }, () => sent.map(injection.send)).flat());
+      }
       for (const protocol of sent) {
         const key = `default/${service}:${protocol.toLowerCase()}/${protocol}`;
         const isFound = async (): Promise<boolean> =>
@@ -68,8 +79,9 @@ describe.each(proxies)('losses, $name', (proxy) => {
     } finally {
       await injection.undo?.();
     }
-    const causes = new Set((await linesOf(service, before)).map(({ cause }) => cause));
-    expect([...causes]).toEqual([one.cause]);
+    const lines = await linesOf(service, before);
+    if (attempts > 1) console.log(summaryOf(lines, { proxy: proxy.name, name: one.name, ipFamily, cause: one.cause }));
+    expect([...new Set(lines.map(({ cause }) => cause))]).toEqual([one.cause]);
   });
 
   test.each(ipFamilies)('answered requests, %s: no loss is claimed', async (ipFamily) => {
@@ -89,6 +101,20 @@ describe.each(proxies)('losses, $name', (proxy) => {
     expect((await site.losses()).slice(before)).toEqual([]);
   });
 });
+
+interface SummaryHead {
+  readonly proxy: string;
+  readonly name: string;
+  readonly ipFamily: string;
+  readonly cause: string;
+}
+
+/** Packets with the right cause, and with another. */
+function summaryOf(lines: readonly LossLine[], { proxy, name, ipFamily, cause }: SummaryHead): string {
+  const sum = (of: readonly LossLine[]): number => of.reduce((total, { count }) => total + count, 0);
+  const right = sum(lines.filter((line) => line.cause === cause));
+  return `SUMMARY ${proxy} | ${name} | ${ipFamily} | ${attempts} | right ${right} | wrong ${sum(lines) - right}`;
+}
 
 /** In the ebpf mode a packet after translation may belong to any Service with its endpoint. */
 function isCause(line: LossLine, { cause, why = /./, direction }: InjectedCause, key: string): boolean {
