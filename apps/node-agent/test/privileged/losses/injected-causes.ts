@@ -2,7 +2,16 @@ import type { IpFamily, IpAddress } from '@switchyard/core';
 import type { CauseCode } from '@switchyard/drops';
 import { type AgentMode, type LabPod, type Prober, startEchoServer } from '@switchyard/lab';
 import { millis } from '@switchyard/core';
-import { type EnteredFlow, enterFlows, flushFlows } from './conntrack-entries.ts';
+import { enterFlows, flushFlows } from './conntrack-entries.ts';
+import {
+  manyFlows,
+  pause,
+  sendDatagrams,
+  sendLater,
+  sleepingListener,
+  sleepingReceiver,
+  waitForAnswer,
+} from './lossy-programs.ts';
 import type { GivenEndpoint, GivenService, LossSite, ProbedProtocol } from './loss-site.ts';
 
 /** A cause of loss that a test makes, with the packets that are lost. */
@@ -364,76 +373,6 @@ export const injectedCauses: readonly InjectedCause[] = [
     },
   },
 ];
-
-/** Flows between documentation addresses (RFC 5737). */
-function* manyFlows(count: number): Generator<EnteredFlow, void> {
-  for (let index = 0; index < count; index++) {
-    const client = `192.0.2.${1 + Math.floor(index / 60_000)}`;
-    yield { client, clientPort: 1024 + (index % 60_000), address: '198.51.100.1', port: 53 };
-  }
-}
-
-/** Binds a UDP socket with a small buffer and reads nothing. */
-const sleepingReceiver = `
-  use Socket qw(:all);
-  my ($port, $family) = @ARGV;
-  my $is4 = $family eq 'IPv4';
-  socket(my $s, $is4 ? AF_INET : AF_INET6, SOCK_DGRAM, 0) or die $!;
-  setsockopt($s, SOL_SOCKET, SO_RCVBUF, pack('l', 2048)) or die $!;
-  bind($s, $is4 ? pack_sockaddr_in($port, INADDR_ANY) : pack_sockaddr_in6($port, IN6ADDR_ANY)) or die $!;
-  sleep 60;
-`;
-
-/** Listens with an accept queue of two connections and accepts none. */
-const sleepingListener = `
-  use Socket qw(:all);
-  socket(my $s, AF_INET6, SOCK_STREAM, 0) or die $!;
-  bind($s, pack_sockaddr_in6($ARGV[0], IN6ADDR_ANY)) or die $!;
-  listen($s, 1) or die $!;
-  sleep 60;
-`;
-
-/** Connects, and writes 0.6 s later: a first time, and again after the answer to it. */
-const lateWriter = `
-  const socket = require('node:net').connect({ host: process.argv[1], port: 80, allowHalfOpen: true });
-  socket.on('error', () => process.exit(0));
-  socket.resume();
-  for (const time of [600, 800]) setTimeout(() => socket.write('x'), time);
-  setTimeout(() => process.exit(0), 1000);
-`;
-
-function sendLater(site: LossSite, address: string): Promise<unknown> {
-  return site.callerPod.run(process.execPath, ['-e', lateWriter, address]);
-}
-
-const datagramSender = `
-  const [address, count, length] = process.argv.slice(1);
-  const socket = require('node:dgram').createSocket(address.includes(':') ? 'udp6' : 'udp4');
-  socket.on('error', () => undefined);
-  let left = Number(count);
-  for (let sent = 0; sent < Number(count); sent++) {
-    socket.send(Buffer.alloc(Number(length)), 80, address, () => (--left === 0 ? socket.close() : undefined));
-  }
-`;
-
-interface Datagrams {
-  readonly address: string;
-  readonly count: number;
-  /** Bytes of each. */
-  readonly length: number;
-}
-
-function sendDatagrams(site: LossSite, { address, count, length }: Datagrams): Promise<unknown> {
-  return site.callerPod.run(process.execPath, ['-e', datagramSender, address, String(count), String(length)]);
-}
-
-async function waitForAnswer(prober: Prober, address: string, by: string): Promise<void> {
-  await prober.awaitAnswer({ protocol: 'tcp', address, port: 80, timeout }, { by, interval: 50, timeout: 5_000 });
-}
-
-function pause(time: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, time));
-}
 
 /** A Service that is in order. */
 export function healthyService(site: LossSite, { ipFamily, service, targetPort }: InjectionPlace): GivenService {

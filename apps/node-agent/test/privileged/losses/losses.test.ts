@@ -80,7 +80,8 @@ describe.each(proxies)('losses, $name', (proxy) => {
       await injection.undo?.();
     }
     const lines = await linesOf(service, before);
-    if (attempts > 1) console.log(summaryOf(lines, { proxy: proxy.name, name: one.name, ipFamily, cause: one.cause }));
+    if (attempts > 1)
+      process.stdout.write(summaryOf(lines, { proxy: proxy.name, name: one.name, ipFamily, cause: one.cause }));
     expect([...new Set(lines.map(({ cause }) => cause))]).toEqual([one.cause]);
   });
 
@@ -113,7 +114,7 @@ interface SummaryHead {
 function summaryOf(lines: readonly LossLine[], { proxy, name, ipFamily, cause }: SummaryHead): string {
   const sum = (of: readonly LossLine[]): number => of.reduce((total, { count }) => total + count, 0);
   const right = sum(lines.filter((line) => line.cause === cause));
-  return `SUMMARY ${proxy} | ${name} | ${ipFamily} | ${attempts} | right ${right} | wrong ${sum(lines) - right}`;
+  return `SUMMARY ${proxy} | ${name} | ${ipFamily} | ${attempts} | right ${right} | wrong ${sum(lines) - right}\n`;
 }
 
 /** In the ebpf mode a packet after translation may belong to any Service with its endpoint. */
