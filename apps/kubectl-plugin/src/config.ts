@@ -8,6 +8,7 @@ Usage:
   kubectl switchyard table SERVICE                 forwarding of a Service on each node, and differences
   kubectl switchyard losses [--follow]             lost packets of Services, with their causes
   kubectl switchyard why POD SERVICE[:PORT]        why this pod gets no answer from the Service
+  kubectl switchyard ui                            the same as a page for the browser
 
 Options:
   -n, --namespace NAME        namespace of POD and SERVICE; of losses: only its Services
@@ -17,6 +18,7 @@ Options:
       --probe                 send one real probe from the pod's network namespace (why)
       --udp                   UDP instead of TCP (why)
       --from-outside ADDRESS  the client is this address outside of the cluster instead of a pod (why SERVICE)
+      --port N                port of the page on 127.0.0.1; default: any (ui)
       --node NAME             ask this node: for --from-outside the one that receives the packet
       --agent NODE=URL        use this agent; repeatable; without kubectl
       --agent-namespace NAME  namespace of the agents' pods; default: kube-system
@@ -38,6 +40,7 @@ const options = {
   udp: { type: 'boolean' },
   'from-outside': { type: 'string' },
   node: { type: 'string' },
+  port: { type: 'string' },
   agent: { type: 'string', multiple: true },
   'agent-namespace': { type: 'string' },
   selector: { type: 'string' },
@@ -51,7 +54,7 @@ const options = {
   'request-timeout': { type: 'string' },
 } as const;
 
-export const commandNames = ['status', 'table', 'losses', 'why'] as const;
+export const commandNames = ['status', 'table', 'losses', 'why', 'ui'] as const;
 export type CommandName = (typeof commandNames)[number];
 
 /** A command line. */
@@ -66,6 +69,8 @@ export interface Config {
   readonly protocol: 'TCP' | 'UDP';
   readonly fromOutside: string | undefined;
   readonly node: string | undefined;
+  /** Of the page; 0: any. */
+  readonly port: number;
   readonly agents: {
     readonly given: readonly string[];
     readonly namespace: string;
@@ -100,6 +105,7 @@ export function readConfig(
     protocol: values.udp === true ? 'UDP' : 'TCP',
     fromOutside: values['from-outside'],
     node: values.node,
+    port: values.port === undefined ? 0 : wholeNumber('--port', values.port, 65_535),
     agents: {
       given: values.agent ?? [],
       namespace: values['agent-namespace'] ?? 'kube-system',
@@ -130,6 +136,7 @@ const operandNames: Readonly<Record<CommandName, readonly string[]>> = {
   table: ['SERVICE'],
   losses: [],
   why: ['POD', 'SERVICE[:PORT]'],
+  ui: [],
 };
 
 function checkOperands(command: CommandName, operands: readonly string[], isFromOutside: boolean): void {

@@ -6,6 +6,7 @@ import type { CommandContext, ExitStatus } from './commands/context.ts';
 import { lossesCommand } from './commands/losses.ts';
 import { statusCommand } from './commands/status.ts';
 import { tableCommand } from './commands/table.ts';
+import { uiCommand } from './commands/ui.ts';
 import { whyCommand } from './commands/why.ts';
 import { type CommandName, readConfig, usage } from './config.ts';
 
@@ -14,6 +15,7 @@ const commands: Readonly<Record<CommandName, (context: CommandContext, signal: A
   table: tableCommand,
   losses: lossesCommand,
   why: whyCommand,
+  ui: uiCommand,
 };
 
 const print = (text: string): void => void process.stdout.write(text);

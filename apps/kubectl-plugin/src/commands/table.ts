@@ -16,7 +16,8 @@ interface ServiceView {
   readonly endpoints?: readonly EndpointView[];
 }
 
-interface ForwardingAnswer {
+/** An agent's answer to `/debug/forwarding`. */
+export interface ForwardingAnswer {
   readonly families: readonly {
     readonly ipFamily: string;
     readonly generation?: number;

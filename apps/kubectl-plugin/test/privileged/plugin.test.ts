@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { ipFamilies } from '@switchyard/core';
 import { apiResources } from '@switchyard/core/kubernetes';
@@ -158,10 +159,27 @@ test('losses shows lost packets of all nodes, and reports them by its exit statu
   expect(exitCode).toBe(2);
 });
 
+test('ui serves the page with the nodes and a loss', async () => {
+  const agents = nodes.map((node) => `--agent=${node.nodeName}=http://${node.addresses.IPv4}:10249`);
+  const { apiServer } = cluster.lab;
+  const ui = apiServer.spawn(program, ['ui', '--port=8088', ...agents], { logName: 'ui' });
+  const get = async (path: string) =>
+    (await apiServer.run('curl', ['--silent', '--max-time', '3', `http://127.0.0.1:8088${path}`])).stdout;
+  await until(async () => (await get('/')).includes('lost packets of Services'));
+  const status = JSON.parse(await get('/api/status')) as readonly { readonly node: string }[];
+  expect(status.map(({ node }) => node).toSorted()).toEqual(['node1', 'node2']);
+  const stream = get('/api/losses');
+  await new Promise((resolve) => setTimeout(resolve, 1000));
+  await plugin('why', caller, 'empty', '--probe');
+  expect(await stream).toMatch(/^data: .*"cause":"noEndpoints".*"service":"default\/empty:\/TCP"/m);
+  await ui.stop();
+  expect(await readFile(ui.logFile, 'utf8')).toBe('http://127.0.0.1:8088/ shows 2 nodes; ^C ends it\n');
+});
+
 test.each([
   [['why', 'nobody', 'zeroapp'], /get pod nobody .*NotFound/],
   [['why', 'zeroapp'], /usage: kubectl switchyard why POD SERVICE\[:PORT\]; got 1 arguments/],
-  [['look'], /unknown command "look": one of status, table, losses, why/],
+  [['look'], /unknown command "look": one of status, table, losses, why, ui/],
   [['losses', '--seconds=0'], /--seconds "0" is no number from 1 to 3600/],
   [['status', '--agent=x'], /--agent "x" is not NODE=URL/],
 ])('%j fails with a reason and exit status 1', async (args, reason) => {
