@@ -31,9 +31,9 @@ export function whyRoute(
 ): HttpHandler {
   return async ({ method, query: parameters }, signal) => {
     const query = parseExplainQuery(parameters, ['seconds']);
+    if (typeof query === 'string') return textAnswer(400, `${query}\n\n${whyUsage}`);
     const time = parseSeconds(parameters.get('seconds') ?? '2');
-    const fault = typeof query === 'string' ? query : typeof time === 'string' ? time : undefined;
-    if (typeof query === 'string' || typeof time === 'string') return textAnswer(400, `${fault}\n\n${whyUsage}`);
+    if (typeof time === 'string') return textAnswer(400, `${time}\n\n${whyUsage}`);
     const withProbe = method === 'PUT';
     if (withProbe && query.protocol === 'SCTP') return textAnswer(400, `SCTP has no probe: use GET\n\n${whyUsage}`);
     const table = tableFor(state, query);

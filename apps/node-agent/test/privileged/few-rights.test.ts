@@ -140,6 +140,25 @@ describe('with CAP_NET_ADMIN alone and read-only /proc/sys and /sys', () => {
   }, 60_000);
 });
 
+test('with CAP_NET_ADMIN alone /debug/losses shows what Services refuse, by their counters, and says what it lacks', async () => {
+  const ports = [{ port: 80, nodePort: 30081 }];
+  const empty = { metadata: { name: 'empty', namespace: 'default' }, spec: { type: 'NodePort' as const, ports } };
+  await cluster.api.create(apiResources.services, empty, signal);
+  const agent = cluster.startAgent(node, { program: netAdminOnly, args: timeouts });
+  await waitForAgents(cluster.lab, [agent], signal);
+  const watching = run('curl', '--silent', '--no-buffer', 'http://127.0.0.1:10249/debug/losses?seconds=3');
+  await new Promise((resolve) => setTimeout(resolve, 1000));
+  const refused = { protocol: 'tcp', address: node.addresses.IPv4 ?? '', port: 30081 } as const;
+  expect(await client.probe(refused)).toMatchObject({ status: 'refused' });
+  const shown = await watching;
+  expect(shown).toMatch(/^# Dropped packets cannot be watched: .*EPERM/);
+  expect(shown).toMatch(
+    / - +default\/empty:\/TCP +\S+ +node +\d+ +noEndpoints +no endpoint of default\/empty:\/TCP is usable/,
+  );
+  expect(await warnings(agent)).toEqual([]);
+  await agent.stop();
+}, 60_000);
+
 describe('taking over from kube-proxy with CAP_NET_ADMIN alone', () => {
   const service = { ipFamily: 'IPv4', name: 'x', clusterIp: '10.96.9.9', port: 80, nodePort: 30999 } as const;
   const saved = kubeProxySave([{ ...service, protocol: 'tcp', endpoint: '10.244.9.9:80' }]);

@@ -288,7 +288,7 @@ describe('a socket', () => {
       'noListener',
     ],
     ['that was deleted, for data', { reason: 'NO_SOCKET', tcpFlags: tcp.ack | tcp.data }, 'applicationGone'],
-    ['that was deleted, for a segment without data', { reason: 'NO_SOCKET', tcpFlags: tcp.ack }, 'applicationGone'],
+    ['that was deleted, for a segment without data', { reason: 'NO_SOCKET', tcpFlags: tcp.ack }, undefined],
     ['that was closed, for data', { reason: 'TCP_ABORT_ON_DATA', tcpFlags: tcp.ack | tcp.data }, 'applicationGone'],
     ['that was closed, for a segment without data', { reason: 'TCP_ABORT_ON_DATA', tcpFlags: tcp.ack }, undefined],
     [

@@ -295,7 +295,7 @@ function isUnspecified({ reason }: PlacedDrop): boolean {
   return reason === 'NOT_SPECIFIED';
 }
 
-/** The application closed the connection, and data came. What carries no data is the end of the connection itself. */
+/** The application closed the connection, and data came. A segment without data is the end of a connection. */
 function closedOnData({ drop }: Subject): Found | undefined {
   if ((drop.tcpFlags & flags.data) === 0) return undefined;
   if (drop.direction === 'answer') return undefined; // the client no longer wants it
@@ -315,6 +315,7 @@ function socketCause({ drop, asked, services, client, isEndpoint }: Subject): Fo
     return { cause: 'answerNotTranslated', why, certainty: 'likely' };
   }
   if (drop.protocol === 'TCP' && handshake !== flags.syn) {
+    if ((drop.tcpFlags & flags.data) === 0) return undefined; // the end of a connection
     return {
       cause: 'applicationGone',
       why: `no socket of ${endpoint} has this connection any more`,

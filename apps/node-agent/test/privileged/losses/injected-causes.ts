@@ -25,6 +25,8 @@ export interface InjectedCause {
   readonly protocols?: readonly ProbedProtocol[];
   /** Default: both. */
   readonly families?: readonly IpFamily[];
+  /** Whether sending again would not be lost, or not for this cause. */
+  readonly isOnce?: boolean;
   /** Only where an observer explains the losses of another program, which can then be stopped. */
   readonly onlyObserved?: boolean;
   /** Default: all. */
@@ -126,6 +128,7 @@ function staleRules(name: string, cause: 'staleFlow' | 'staleRule', stale: reado
     protocols: stale,
     families: ['IPv4'],
     onlyObserved: true,
+    isOnce: true,
     inject: async (site, { ipFamily, service, targetPort }) => {
       const victim = await site.cluster.lab.addPod(site.node, cause.toLowerCase());
       startEchoServer(victim, { pod: 'victim', tcp: [targetPort], udp: [targetPort] });
@@ -266,12 +269,14 @@ export const injectedCauses: readonly InjectedCause[] = [
   },
   {
     name: 'next hop that does not answer',
+    isOnce: true,
     cause: 'neighbour',
     delay: 4_000, // three requests, a second apart
     inject: fromPod((_, ipFamily) => [{ address: ipFamily === 'IPv4' ? '172.18.0.77' : 'fd00:172:18::77' }]),
   },
   {
     name: 'datagram larger than the MTU of the way',
+    isOnce: true,
     cause: 'packetTooBig',
     why: /14\d\d bytes/,
     protocols: ['UDP'],
@@ -299,6 +304,7 @@ export const injectedCauses: readonly InjectedCause[] = [
   },
   {
     name: 'application killed while a connection is open',
+    isOnce: true,
     cause: 'applicationGone',
     protocols: ['TCP'],
     inject: async (site, { ipFamily, service, targetPort }) => {
@@ -322,6 +328,7 @@ export const injectedCauses: readonly InjectedCause[] = [
   staleRules('new flow that a stopped proxy leads to a deleted endpoint', 'staleRule', ['TCP', 'UDP']),
   {
     name: 'connection tracking full',
+    isOnce: true,
     cause: 'conntrackFull',
     families: ['IPv4'],
     modes: ['nftables', 'iptables'],
@@ -338,6 +345,7 @@ export const injectedCauses: readonly InjectedCause[] = [
   },
   {
     name: 'accept queue of the application full',
+    isOnce: true,
     cause: 'acceptQueueFull',
     protocols: ['TCP'],
     delay: 1_000, // namespaces are read once a second
@@ -356,6 +364,7 @@ export const injectedCauses: readonly InjectedCause[] = [
   },
   {
     name: 'receive buffer of the application full',
+    isOnce: true,
     cause: 'receiveBufferFull',
     protocols: ['UDP'],
     inject: async (site, { ipFamily, service, targetPort }) => {
