@@ -17,6 +17,7 @@ import { configEvents, nodeWarning } from './events/agent-events.ts';
 import { followAddresses } from './follow-addresses.ts';
 import { familyDumpText } from './host/dump-text.ts';
 import { TakeOver } from './host/take-over.ts';
+import { AppliedListeners } from './http/applied-listeners.ts';
 import type { DebugState } from './http/debug-state.ts';
 import { serveEndpoints } from './http/endpoints.ts';
 import { addMetrics } from './metrics/agent-metrics.ts';
@@ -50,6 +51,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   const ipFamilies = backends.map(({ ipFamily }) => ipFamily);
   await using proxies = loopbackProxies({ nodeName, ipFamilies, host });
   const missing = new Set(ipFamilies);
+  const applied = new AppliedListeners();
   const noteForwarding = (ipFamily: IpFamily): void => {
     if (!missing.delete(ipFamily) || missing.size > 0) return;
     logNotes(nodeNotes(config, node, ipFamilies), logger);
@@ -63,6 +65,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
     }),
     afterApply: {
       syncHealth: async (checks) => {
+        applied.notify();
         await serviceHealths[index]?.sync(checks);
         await proxies.followApplied(backend.ipFamily, reconciler);
         noteForwarding(backend.ipFamily);
@@ -84,7 +87,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   const stop = new AbortController();
   addMetrics({ config, now, backends, host, status: () => reconciler.status(), health }, stop.signal);
   const endpoints = serveEndpoints(
-    { config, health, debug: debugState(parts, node, reconciler), ...host },
+    { config, health, debug: debugState(parts, { node, reconciler, applied }), ...host },
     stop.signal,
   );
   endpoints.catch((error: unknown) => stop.abort(error)); // told below
@@ -129,7 +132,13 @@ function serviceHealthsOf(
   });
 }
 
-function debugState({ config, backends, host }: AgentParts, node: OwnNode, reconciler: Reconciler): DebugState {
+interface DebuggedParts {
+  readonly node: OwnNode;
+  readonly reconciler: Reconciler;
+  readonly applied: AppliedListeners;
+}
+
+function debugState({ config, backends, host }: AgentParts, { node, reconciler, applied }: DebuggedParts): DebugState {
   return {
     nodeName: config.nodeName,
     mode: config.mode,
@@ -137,6 +146,7 @@ function debugState({ config, backends, host }: AgentParts, node: OwnNode, recon
     ipFamilies: backends.map(({ ipFamily }) => ipFamily),
     tables: () => reconciler.tables(),
     status: () => reconciler.status(),
+    onApplied: (listener) => applied.add(listener),
     interfaceAddresses: host.interfaceAddresses,
     proxyLag: millis(0),
     podCidrs: () => node.podCidrs,

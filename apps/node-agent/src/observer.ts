@@ -20,6 +20,7 @@ import { type LeveledLogger, logLevelOf, nodeAddresses } from '@switchyard/host'
 import type { RunConfig } from './config.ts';
 import type { BindTarget } from './config/run-config.ts';
 import { configzDocument, flagzValues } from './config/documents.ts';
+import { AppliedListeners } from './http/applied-listeners.ts';
 import type { DebugState } from './http/debug-state.ts';
 import { serveEndpoints } from './http/endpoints.ts';
 import { createMetricsPage } from './metrics/metrics-page.ts';
@@ -59,6 +60,7 @@ export async function runObserver(
   await using events = opened.events;
   const state = new ClusterState({ nodeName });
   const node = new OwnNode({ config, state, logger });
+  const applied = new AppliedListeners();
   const reconciler = createReconciler({
     source: opened.source,
     state,
@@ -66,7 +68,7 @@ export async function runObserver(
     families: ipFamilies.map((ipFamily) => ({
       backend: new ObservedFamily(ipFamily),
       tableOptions: () => tableOptionsOf(config, node, ipFamily),
-      afterApply: { syncHealth: async () => undefined, cleanStaleFlows: async () => undefined },
+      afterApply: { syncHealth: async () => applied.notify(), cleanStaleFlows: async () => undefined },
     })),
     timing: {
       minSyncPeriod: undefined,
@@ -88,7 +90,7 @@ export async function runObserver(
       setVerbosity: (verbosity: number) => logger.setLevel(logLevelOf(verbosity)),
       process: { startTime, nodeVersion: process.version, version, commandLine: process.argv },
     },
-    debug: debugState({ config, ipFamilies, node, reconciler }),
+    debug: debugState({ config, ipFamilies, node, reconciler, applied }),
     listener: createHttpListener(),
     events,
     clock: systemClock,
@@ -117,9 +119,10 @@ export async function runObserver(
 interface ObservedParts extends Pick<ObserverOptions, 'config' | 'ipFamilies'> {
   readonly node: OwnNode;
   readonly reconciler: Reconciler;
+  readonly applied: AppliedListeners;
 }
 
-function debugState({ config, ipFamilies, node, reconciler }: ObservedParts): DebugState {
+function debugState({ config, ipFamilies, node, reconciler, applied }: ObservedParts): DebugState {
   return {
     nodeName: config.nodeName,
     mode: config.mode,
@@ -127,6 +130,7 @@ function debugState({ config, ipFamilies, node, reconciler }: ObservedParts): De
     ipFamilies,
     tables: () => reconciler.tables(),
     status: () => reconciler.status(),
+    onApplied: (listener) => applied.add(listener),
     interfaceAddresses: () => nodeAddresses(),
     proxyLag: kubeProxyLag,
     podCidrs: () => node.podCidrs,

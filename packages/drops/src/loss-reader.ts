@@ -100,7 +100,7 @@ export class LossReader implements Disposable {
 
   /** Losses count from here on. Rejects as `read`. */
   async start(view: ServiceView, signal: AbortSignal): Promise<void> {
-    this.#noteTables(view);
+    this.noteTables(view);
     this.#fullQueues(view);
     await this.#refusals?.read(signal);
   }
@@ -116,7 +116,7 @@ export class LossReader implements Disposable {
   }
 
   #explain(drops: readonly PlacedDrop[], view: ServiceView): Pick<LossReading, 'losses' | 'unrelated'> {
-    this.#noteTables(view);
+    this.noteTables(view);
     const conntrack = this.#newConntrackDrops();
     const nodeAddresses = new Set(view.nodeAddresses);
     const losses = new Map<string, Loss>();
@@ -167,8 +167,11 @@ export class LossReader implements Disposable {
     });
   }
 
-  /** Adds the current tables to the history, which reaches back as far as a drop of one reading may need. */
-  #noteTables({ tables, tableAges, proxyLag }: ServiceView): void {
+  /**
+   * Adds the current tables to the history, which reaches back as far as a drop of one reading may need. Call it after each apply, or drops
+   * of two changes between two readings may be explained by a table before both.
+   */
+  noteTables({ tables, tableAges, proxyLag }: ServiceView): void {
     const now = this.#sources.monotonic();
     for (const [ipFamily, table] of tables) {
       const history = this.#histories.get(ipFamily) ?? [];

@@ -130,6 +130,8 @@ async function* watch(
   { state, query, reader, obstacle, signal }: Watch,
   onEnd: () => void,
 ): AsyncGenerator<string, void> {
+  // Tables between two readings count, too: a drop is explained by the table that it met.
+  const endNotes = state.onApplied(() => reader.noteTables(viewOf(state)));
   try {
     const { clock } = state;
     const end = clock.monotonic() + query.time;
@@ -147,6 +149,7 @@ async function* watch(
       yield text === '' ? '\n' : text;
     }
   } finally {
+    endNotes();
     reader[Symbol.dispose]();
     onEnd();
   }

@@ -22,6 +22,8 @@ export interface DebugState {
   readonly ipFamilies: readonly IpFamily[];
   readonly tables: () => ReadonlyMap<IpFamily, ForwardingTable>;
   readonly status: () => ReconcilerStatus;
+  /** Calls `listener` after each apply, until the result is called. */
+  readonly onApplied: (listener: () => void) => () => void;
   /** Addresses of this machine's interfaces now, without loopback. */
   readonly interfaceAddresses: () => readonly IpAddress[];
   /** Time that the proxy may take to apply a table: 0 unless another program is the proxy. */

@@ -118,6 +118,7 @@ export function debugState(options: DebugBenchOptions = {}): DebugState {
       isNodeEligible: true,
       families: new Map(ipFamilies.map((one) => [one, family(one)])),
     }),
+    onApplied: () => () => undefined,
     interfaceAddresses: () => [parseIp('192.0.2.1'), parseIp('10.244.1.1')],
     proxyLag: millis(0),
     podCidrs: () => [],

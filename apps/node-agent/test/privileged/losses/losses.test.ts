@@ -24,6 +24,8 @@ const { KUBE_PROXY, LOSS_ATTEMPTS = '1', LOSS_SUMMARY } = process.env;
 /** Attempts of each cause that can be repeated. LOSS_SUMMARY names a file for the packets with right and wrong causes. */
 const requested = Number(LOSS_ATTEMPTS);
 const parallel = 50;
+/** Mostly half a second passes; other tests may run beside these. */
+const patience = 5_000;
 /** With KUBE_PROXY, the path of a real one, also beside that. */
 const proxies: readonly ObservedProxy[] = [
   ...agentModes.map(ownProxy),
@@ -74,7 +76,7 @@ describe.each(proxies)('losses, $name', (proxy) => {
         const key = `default/${service}:${protocol.toLowerCase()}/${protocol}`;
         const isFound = async (): Promise<boolean> =>
           (await linesOf(service, before)).some((line) => isCause(line, one, key));
-        const limit = performance.now() + 1000 + (one.delay ?? 0);
+        const limit = performance.now() + patience + (one.delay ?? 0);
         await until(async () => performance.now() > limit || (await isFound()));
         expect(await isFound(), `${protocol}: ${JSON.stringify(await linesOf(service, before))}`).toBe(true);
       }
