@@ -95,9 +95,23 @@ test('where packets cannot be watched, says why and shows what the counters of S
   expect(body).toMatch(/ - +shop\/empty:\/TCP +10\.96\.0\.12:80\/TCP +node +4 +noEndpoints/);
 });
 
-test('an error that is no obstacle of the host fails the request', async () => {
+test('an answer whose pieces nothing reads, as to HEAD, opens nothing', async () => {
+  let opened = 0;
+  const open: OpenDrops = async () => {
+    opened++;
+    return counter([]);
+  };
+  const route = lossesRoute(debugState(), open);
+  for (let round = 0; round < 9; round++)
+    expect(await route(getRequest('/debug/losses'), signal)).toMatchObject({ status: 200 });
+  expect(opened).toBe(0);
+});
+
+test('an error that is no obstacle of the host cuts the answer', async () => {
   const open: OpenDrops = () => Promise.reject(new TypeError('broken'));
-  await expect(lossesRoute(debugState(), open)(getRequest('/debug/losses'), signal)).rejects.toThrow('broken');
+  await expect(wholeAnswer(lossesRoute(debugState(), open)(getRequest('/debug/losses'), signal))).rejects.toThrow(
+    'broken',
+  );
 });
 
 test('serves four at a time, and frees the place and the counter at the end', async () => {

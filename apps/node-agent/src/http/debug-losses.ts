@@ -98,15 +98,24 @@ function kernelNow(): Millis {
  */
 export function lossesRoute(state: DebugState, open: OpenDrops = openKernelDrops): HttpHandler {
   let watchers = 0;
-  return async (request: HttpRequest, signal) => {
+  /** Nothing is open before the first piece: an answer to HEAD has none. */
+  async function* pieces(query: LossesQuery, signal: AbortSignal): AsyncGenerator<string, void> {
+    watchers++;
+    try {
+      const opened = await openReader(state, open, signal);
+      using _ = opened.reader;
+      yield* watch({ state, query, ...opened, signal });
+    } finally {
+      watchers--;
+    }
+  }
+  return (request: HttpRequest, signal) => {
     const query = parseQuery(request.query);
     if (typeof query === 'string') return textAnswer(400, `${query}\n\n${lossesUsage}`);
-    if (watchers === maxWatchers) return textAnswer(429, `429 ${maxWatchers} others watch losses; try again later\n`);
-    const opened = await openReader(state, open, signal);
-    watchers++;
-    const pieces = watch({ state, query, ...opened, signal }, () => void watchers--);
+    if (watchers >= maxWatchers) return textAnswer(429, `429 ${maxWatchers} others watch losses; try again later\n`);
     const type = query.format === 'json' ? 'application/x-ndjson' : 'text/plain; charset=utf-8';
-    return { status: 200, headers: { 'Content-Type': type }, pieces } satisfies HttpStream;
+    const headers = { 'Content-Type': type };
+    return { status: 200, headers, pieces: pieces(query, signal) } satisfies HttpStream;
   };
 }
 
@@ -126,10 +135,7 @@ interface Watch extends OpenedReader {
   readonly signal: AbortSignal;
 }
 
-async function* watch(
-  { state, query, reader, obstacle, signal }: Watch,
-  onEnd: () => void,
-): AsyncGenerator<string, void> {
+async function* watch({ state, query, reader, obstacle, signal }: Watch): AsyncGenerator<string, void> {
   // Tables between two readings count, too: a drop is explained by the table that it met.
   const endNotes = state.onApplied(() => reader.noteTables(viewOf(state)));
   try {
@@ -150,8 +156,6 @@ async function* watch(
     }
   } finally {
     endNotes();
-    reader[Symbol.dispose]();
-    onEnd();
   }
 }
 
