@@ -75,7 +75,7 @@ export async function openReader(state: DebugState, open: OpenDrops, signal: Abo
       readCounters,
       readFile: readText,
       monotonic: kernelNow,
-      chainsAt: chainReader(state.clock),
+      chainsAt: chainReader({ clock: state.clock }),
       namespaces: listNamespaces,
     }),
     obstacle,

@@ -1,4 +1,4 @@
-import { millis } from '@switchyard/core';
+import { HostError, millis } from '@switchyard/core';
 import { ManualClock } from '@switchyard/core/testing';
 import type { BaseChain } from '@switchyard/netfilter';
 import { expect, test } from 'vitest';
@@ -20,20 +20,22 @@ test('names chains of other programs at the hook, of the family or of both', () 
     chain('inet', 'switchyard', 'forward'),
     chain('ip', 'kube-proxy', 'forward'),
   ];
-  const chainsAt = chainReader(new ManualClock(), () => chains);
+  const chainsAt = chainReader({ clock: new ManualClock(), list: () => chains });
   expect(chainsAt('forward', 'IPv4')).toEqual(['inet other c', 'ip filter c']);
   expect(chainsAt('forward', 'IPv6')).toEqual(['inet other c', 'ip6 filter c']);
   expect(chainsAt('output', 'IPv4')).toEqual([]);
 });
 
-test('reads the list again after twenty times what it took', async () => {
+test('reads the list again after twenty times the CPU time that it took', () => {
   let lists = 0;
-  let time = 0;
-  const chainsAt = chainReader({ monotonic: () => millis(time) }, () => {
+  let [time, cpu] = [0, 0];
+  const list = () => {
     lists++;
-    time += 10;
+    time += 500; // others use the CPU
+    cpu += 10;
     return [];
-  });
+  };
+  const chainsAt = chainReader({ clock: { monotonic: () => millis(time) }, list, usedCpu: () => millis(cpu) });
   chainsAt('forward', 'IPv4');
   time += 200;
   chainsAt('forward', 'IPv4');
@@ -41,4 +43,11 @@ test('reads the list again after twenty times what it took', async () => {
   time += 1;
   chainsAt('forward', 'IPv4');
   expect(lists).toBe(2);
+});
+
+test('without the right to read them there are none', () => {
+  const list = () => {
+    throw new HostError('x', 'EPERM');
+  };
+  expect(chainReader({ clock: new ManualClock(), list })('forward', 'IPv4')).toEqual([]);
 });

@@ -1,7 +1,6 @@
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { Socket } from 'node:net';
 import { type IpAddress, ipFamilyOf, type Millis, type Port, systemClock } from '@switchyard/core';
-import { openNamespaceSocket } from '@switchyard/native';
 
 /** Where a probe comes from and goes to. */
 export interface ProbeTarget {
@@ -30,9 +29,12 @@ type Ending = { readonly status: 'answered' } | { readonly status: 'failed'; rea
  * enter the namespace.
  */
 export async function sendProbe(target: ProbeTarget): Promise<ProbeOutcome> {
+  const { openNamespaceSocket } = await import('@switchyard/native');
+  const { netns, address, protocol } = target;
+  const fd = openNamespaceSocket({ netns, ipFamily: ipFamilyOf(address), protocol });
   const begin = systemClock.monotonic();
   const { promise, resolve } = Promise.withResolvers<Ending | { readonly status: 'silent' }>();
-  const socket = target.protocol === 'TCP' ? connect(target, resolve) : send(target, resolve);
+  const socket = target.protocol === 'TCP' ? connect(fd, target, resolve) : send(fd, target, resolve);
   const late = new AbortController();
   systemClock.sleep(target.timeout, late.signal).then(
     () => resolve({ status: 'silent' }),
@@ -48,27 +50,23 @@ export async function sendProbe(target: ProbeTarget): Promise<ProbeOutcome> {
   }
 }
 
-function connect(target: ProbeTarget, end: (ending: Ending) => void): Socket {
-  const socket = new Socket({ fd: descriptor(target) });
+function connect(fd: number, target: ProbeTarget, end: (ending: Ending) => void): Socket {
+  const socket = new Socket({ fd });
   socket.on('error', (error) => end(failure(error)));
   socket.connect(target.port, target.address, () => end({ status: 'answered' }));
   return socket;
 }
 
-function send(target: ProbeTarget, end: (ending: Ending) => void): UdpSocket {
+function send(fd: number, target: ProbeTarget, end: (ending: Ending) => void): UdpSocket {
   const socket = createSocket(ipFamilyOf(target.address) === 'IPv4' ? 'udp4' : 'udp6');
   socket.on('error', (error) => end(failure(error)));
   socket.on('message', () => end({ status: 'answered' }));
-  socket.bind({ fd: descriptor(target) }, () => {
+  socket.bind({ fd }, () => {
     socket.connect(target.port, target.address, () => {
       socket.send('', (error) => (error === null ? undefined : end(failure(error))));
     });
   });
   return socket;
-}
-
-function descriptor({ netns, address, protocol }: ProbeTarget): number {
-  return openNamespaceSocket({ netns, ipFamily: ipFamilyOf(address), protocol });
 }
 
 function failure(error: NodeJS.ErrnoException): Ending {
