@@ -155,7 +155,6 @@ test('with CAP_NET_ADMIN alone /debug/losses shows what Services refuse, by thei
   expect(shown).toMatch(
     / - +default\/empty:\/TCP +\S+ +node +\d+ +noEndpoints +no endpoint of default\/empty:\/TCP is usable/,
   );
-  expect(await warnings(agent)).toEqual([]);
   await agent.stop();
 }, 60_000);
 

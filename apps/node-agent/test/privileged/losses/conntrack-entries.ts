@@ -1,7 +1,16 @@
 import { constants } from 'node:os';
 import { ipToBytes, millis, parseIp, systemClock } from '@switchyard/core';
 import type { LabNode } from '@switchyard/lab';
-import { MessageWriter, NLM_F, NLMSG, openNetlinkSocket, readErrno, receiveAnswers } from '@switchyard/native';
+import {
+  MessageWriter,
+  NativeError,
+  type NetlinkSocket,
+  NLM_F,
+  NLMSG,
+  openNetlinkSocket,
+  readErrno,
+  receiveAnswers,
+} from '@switchyard/native';
 
 /** An IPv4 flow to enter into connection tracking, as if both sides had sent. */
 export interface EnteredFlow {
@@ -25,20 +34,16 @@ export async function enterFlows(node: LabNode, flows: Iterable<EnteredFlow>, si
     protocol: 'netfilter',
     netns: `/run/netns/${node.namespace}`,
     sendBuffer: 1 << 20,
+    receiveBuffer: 1 << 20,
   });
   const writer = new MessageWriter();
   let waiting = 0;
-  const { ENOMEM } = constants.errno;
   let isFull = false;
   const flush = async (): Promise<void> => {
     socket.send(writer.bytes());
     writer.clear();
     waiting = 0;
-    for (const [{ type, start }, bytes] of receiveAnswers(socket)) {
-      const errno = type === NLMSG.ERROR ? readErrno(bytes, start) : 0;
-      if (errno === ENOMEM) isFull = true;
-      else if (errno !== 0) throw new Error(`conntrack refused a flow: errno ${errno}`);
-    }
+    isFull = refuses(socket);
     await systemClock.sleep(millis(0), signal);
   };
   for (const flow of flows) {
@@ -47,6 +52,21 @@ export async function enterFlows(node: LabNode, flows: Iterable<EnteredFlow>, si
     if (isFull) return;
   }
   if (waiting > 0) await flush();
+}
+
+/** Whether the table has no room: the kernel says so for each flow, and may have no room for its answers either. */
+function refuses(socket: NetlinkSocket): boolean {
+  try {
+    const errnos = [...receiveAnswers(socket)].map(([{ type, start }, bytes]) =>
+      type === NLMSG.ERROR ? readErrno(bytes, start) : 0,
+    );
+    const other = errnos.find((errno) => errno !== 0 && errno !== constants.errno.ENOMEM);
+    if (other !== undefined) throw new Error(`conntrack refused a flow: errno ${other}`);
+    return errnos.includes(constants.errno.ENOMEM);
+  } catch (error) {
+    if (error instanceof NativeError && error.errno === constants.errno.ENOBUFS) return true;
+    throw error;
+  }
 }
 
 function writeFlow(writer: MessageWriter, { client, clientPort, address, port }: EnteredFlow): void {
