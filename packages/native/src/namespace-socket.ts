@@ -1,9 +1,8 @@
 import type { IpFamily } from '@switchyard/core';
 import { loadAddon } from './addon.ts';
 import { NativeError } from './native-error.ts';
+import { addressFamilies } from './rtnetlink/device-reader.ts';
 
-/** AF_INET, AF_INET6. */
-const families: Readonly<Record<IpFamily, number>> = { IPv4: 2, IPv6: 10 };
 /** SOCK_STREAM, SOCK_DGRAM. */
 const types = { TCP: 1, UDP: 2 } as const;
 
@@ -20,7 +19,7 @@ export interface NamespaceSocketOptions {
  * CAP_SYS_ADMIN. Throws `NativeError`, or `NativeMissingError` where the addon was not built.
  */
 export function openNamespaceSocket({ netns, ipFamily, protocol }: NamespaceSocketOptions): number {
-  const { fd, error, syscall } = loadAddon().openSocket(netns, families[ipFamily], types[protocol]);
+  const { fd, error, syscall } = loadAddon().openSocket(netns, addressFamilies[ipFamily], types[protocol]);
   if (error === 0) return fd;
   const next = syscall === 'setns' ? 'the process needs CAP_SYS_ADMIN' : '';
   throw new NativeError(

@@ -24,6 +24,7 @@ import { traitsOf } from '../backends.ts';
 import type { Failure } from '@switchyard/core/engine';
 import { type HttpAnswer, type HttpRequest, jsonAnswer, textAnswer } from '@switchyard/core/health';
 import { includesType, parseAccept } from './zpages.ts';
+import { faultOfNames, parseFormat } from './query-parameters.ts';
 import { type DebugState, failureView, familySummary, optional, timeText } from './debug-state.ts';
 
 export interface ExplainQuery {
@@ -47,14 +48,12 @@ const explainUsage: string = [
   '',
 ].join('\n');
 
-const names: ReadonlySet<string> = new Set(['from', 'to', 'source', 'sent', 'format']);
+const names: readonly string[] = ['from', 'to', 'source', 'sent', 'format'];
 
 /** Reads the parameters; each at most once, and no other than these and `more`. Returns the fault as text. */
 export function parseExplainQuery(parameters: URLSearchParams, more: readonly string[] = []): ExplainQuery | string {
-  for (const name of parameters.keys()) {
-    if (!names.has(name) && !more.includes(name)) return `unknown parameter ${JSON.stringify(name)}`;
-    if (parameters.getAll(name).length > 1) return `${name} is given more than once`;
-  }
+  const fault = faultOfNames(parameters, [...names, ...more]);
+  if (fault !== undefined) return fault;
   const [fromText, toText] = [parameters.get('from'), parameters.get('to')];
   if (fromText === null) return 'from is missing';
   if (toText === null) return 'to is missing';
@@ -71,11 +70,9 @@ export function parseExplainQuery(parameters: URLSearchParams, more: readonly st
     return `sent ${JSON.stringify(sent)} is neither here nor elsewhere`;
   }
   const isSentHere = sent === undefined ? undefined : sent === 'here';
-  const format = parameters.get('format') ?? undefined;
-  if (format !== undefined && format !== 'text' && format !== 'json') {
-    return `format ${JSON.stringify(format)} is neither text nor json`;
-  }
-  return { from, ...target, source, isSentHere, format };
+  const format = parseFormat(parameters);
+  if (typeof format === 'string') return format;
+  return { from, ...target, source, isSentHere, format: format.format };
 }
 
 function parseTarget(text: string): Pick<ExplainQuery, 'to' | 'port' | 'protocol'> | undefined {

@@ -1,10 +1,10 @@
-import { statSync } from 'node:fs';
-import { HostError, type IpAddress, messageOf, millis, type Millis, seconds } from '@switchyard/core';
+import { HostError, type IpAddress, messageOf, millis, type Millis, parseIp, seconds } from '@switchyard/core';
 import { type HttpHandler, type HttpRequest, type HttpStream, textAnswer } from '@switchyard/core/health';
 import type { DropCounter, Loss, LossReader, LossReading, ServiceView } from '@switchyard/drops';
 import { traitsOf } from '../backends.ts';
 import { type DebugState, timeText } from './debug-state.ts';
-import { readText } from './debug-status.ts';
+import { ownNetns, readText } from './debug-status.ts';
+import { faultOfNames, parseFormat, parseTime } from './query-parameters.ts';
 
 const lossesUsage = [
   'usage: /debug/losses?[seconds=N][&namespace=NAMESPACE][&format=text|json]',
@@ -30,18 +30,13 @@ const maxWatchers = 4;
 
 /** Reads the parameters; returns the fault as text. */
 function parseQuery(parameters: URLSearchParams): LossesQuery | string {
-  for (const name of parameters.keys()) {
-    if (!['seconds', 'namespace', 'format'].includes(name)) return `unknown parameter ${JSON.stringify(name)}`;
-    if (parameters.getAll(name).length > 1) return `${name} is given more than once`;
-  }
-  const text = parameters.get('seconds') ?? '10';
-  const time = Number(text);
-  if (!/^\d+$/.test(text) || time < 1 || time > maxSeconds) {
-    return `seconds ${JSON.stringify(text)} is no number from 1 to ${maxSeconds}`;
-  }
-  const format = parameters.get('format') ?? 'text';
-  if (format !== 'text' && format !== 'json') return `format ${JSON.stringify(format)} is neither text nor json`;
-  return { time: seconds(time), namespace: parameters.get('namespace') ?? undefined, format };
+  const fault = faultOfNames(parameters, ['seconds', 'namespace', 'format']);
+  if (fault !== undefined) return fault;
+  const time = parseTime(parameters, { standard: 10, max: maxSeconds });
+  if (typeof time === 'string') return time;
+  const format = parseFormat(parameters);
+  if (typeof format === 'string') return format;
+  return { time, namespace: parameters.get('namespace') ?? undefined, format: format.format ?? 'text' };
 }
 
 /** Opens the kernel's count of dropped packets. Rejects with `HostError` where the kernel or the process's rights do not allow it. */
@@ -80,11 +75,6 @@ export async function openReader(state: DebugState, open: OpenDrops, signal: Abo
     }),
     obstacle,
   };
-}
-
-/** Inode of the network namespace of this process. */
-function ownNetns(): number {
-  return statSync('/proc/self/ns/net').ino;
 }
 
 /** CLOCK_MONOTONIC, as the kernel's programs have it. */
@@ -159,8 +149,9 @@ async function* watch({ state, query, reader, obstacle, signal }: Watch): AsyncG
   }
 }
 
+const loopback: readonly IpAddress[] = [parseIp('127.0.0.1'), parseIp('::1')];
+
 export function viewOf(state: DebugState): ServiceView {
-  const loopback: readonly IpAddress[] = ['127.0.0.1' as IpAddress, '::1' as IpAddress]; // canonical
   return {
     tables: state.tables(),
     tableAges: tableAgesOf(state),

@@ -11,7 +11,7 @@ export async function statusAnswer(state: DebugState): Promise<Readonly<Record<s
     node: state.nodeName,
     mode: state.mode,
     version,
-    netns: statSync('/proc/self/ns/net').ino,
+    netns: ownNetns(),
     families: state.ipFamilies.map((ipFamily) => ({
       ...familySummary(state, ipFamily),
       services: state.tables().get(ipFamily)?.services.size ?? 0,
@@ -19,6 +19,11 @@ export async function statusAnswer(state: DebugState): Promise<Readonly<Record<s
     })),
     ...optional('conntrack', conntrack),
   };
+}
+
+/** Inode of the network namespace of this process. */
+export function ownNetns(): number {
+  return statSync('/proc/self/ns/net').ino;
 }
 
 /** A kernel file as text; undefined if it is absent, for example without connection tracking. */

@@ -1,4 +1,4 @@
-import { addressAndPort, HostError, type IpAddress, messageOf, millis, seconds } from '@switchyard/core';
+import { addressAndPort, HostError, type IpAddress, messageOf, millis } from '@switchyard/core';
 import { type HttpAnswer, type HttpHandler, jsonAnswer, textAnswer } from '@switchyard/core/health';
 import type { Loss, LossReader } from '@switchyard/drops';
 import { answerText, judge, type WhyAnswer } from '../why/verdict.ts';
@@ -6,6 +6,7 @@ import type { ProbeOutcome } from '../why/send-probe.ts';
 import type { DebugState } from './debug-state.ts';
 import { type ExplainedFlow, explainFlow, type ExplainQuery, parseExplainQuery, tableFor } from './debug-explain.ts';
 import { type OpenDrops, openKernelDrops, openReader, viewOf } from './debug-losses.ts';
+import { parseTime } from './query-parameters.ts';
 
 const whyUsage = [
   'usage: /debug/why?from=ADDRESS&to=ADDRESS:PORT[/PROTOCOL][&seconds=N][&source=pod|node|outside][&format=text|json]',
@@ -32,7 +33,7 @@ export function whyRoute(
   return async ({ method, query: parameters }, signal) => {
     const query = parseExplainQuery(parameters, ['seconds']);
     if (typeof query === 'string') return textAnswer(400, `${query}\n\n${whyUsage}`);
-    const time = parseSeconds(parameters.get('seconds') ?? '2');
+    const time = parseTime(parameters, { standard: 2, max: maxSeconds });
     if (typeof time === 'string') return textAnswer(400, `${time}\n\n${whyUsage}`);
     const withProbe = method === 'PUT';
     if (withProbe && query.protocol === 'SCTP') return textAnswer(400, `SCTP has no probe: use GET\n\n${whyUsage}`);
@@ -44,7 +45,7 @@ export function whyRoute(
     let probe: ProbeOutcome | undefined;
     try {
       if (withProbe) probe = await send(query);
-      else await state.clock.sleep(seconds(time), signal);
+      else await state.clock.sleep(time, signal);
     } catch (error) {
       if (!(error instanceof HostError)) throw error;
       return textAnswer(503, `no probe was sent: ${messageOf(error)}\n`);
@@ -55,13 +56,6 @@ export function whyRoute(
     const answer = judge({ explanation: flow.explanation, probe, losses, watched: reader.watchesPackets });
     return whyReply(query, answer, { flow, probe, losses, state });
   };
-}
-
-function parseSeconds(text: string): number | string {
-  const time = Number(text);
-  return /^\d+$/.test(text) && time >= 1 && time <= maxSeconds
-    ? time
-    : `seconds ${JSON.stringify(text)} is no number from 1 to ${maxSeconds}`;
 }
 
 /** The package and the addon are loaded with the first probe. */

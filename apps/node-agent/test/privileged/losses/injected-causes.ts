@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { IpFamily, IpAddress } from '@switchyard/core';
 import type { CauseCode } from '@switchyard/drops';
 import { type AgentMode, type LabPod, type Prober, startEchoServer } from '@switchyard/lab';
@@ -5,7 +6,6 @@ import { millis } from '@switchyard/core';
 import { enterFlows, flushFlows } from './conntrack-entries.ts';
 import {
   manyFlows,
-  pause,
   sendDatagrams,
   sendLater,
   sleepingListener,
@@ -67,6 +67,17 @@ function attempt(prober: Prober, { address, port, source }: Target): Injection['
       timeout,
       ...(source === undefined ? {} : { source }),
     });
+}
+
+/** Cluster IP of a new Service whose only endpoint is the server. */
+async function serve(site: LossSite, { ipFamily, service, targetPort }: InjectionPlace): Promise<string> {
+  const endpoints = [{ address: addressOf(site.server, ipFamily) }];
+  return (await site.make({ name: service, ipFamily, targetPort, endpoints })).clusterIp;
+}
+
+/** `place`, with a target port on which the server of the site does not listen. */
+function unserved(place: InjectionPlace): InjectionPlace {
+  return { ...place, targetPort: place.targetPort - 200 };
 }
 
 /** A Service, sent to from a pod of the node at its cluster IP. */
@@ -141,7 +152,7 @@ function staleRules(name: string, cause: 'staleFlow' | 'staleRule', stale: reado
       site.pauseProxy();
       await site.replaceEndpoint(service, addressOf(site.server, ipFamily));
       await site.cluster.lab.removePod(victim);
-      await pause(600); // attempts so far are read
+      await sleep(600); // attempts so far are read
       const send =
         cause === 'staleFlow' ? () => socket.ask(timeout) : attempt(site.caller, { address: clusterIp, port: 80 });
       return {
@@ -213,9 +224,8 @@ export const injectedCauses: readonly InjectedCause[] = [
     name: 'port that the Service does not have',
     cause: 'unknownPort',
     modes: ['nftables'],
-    inject: async (site, { ipFamily, service, targetPort }) => {
-      const endpoints = [{ address: addressOf(site.server, ipFamily) }];
-      const { clusterIp } = await site.make({ name: service, ipFamily, targetPort, endpoints });
+    inject: async (site, place) => {
+      const clusterIp = await serve(site, place);
       return { send: attempt(site.caller, { address: clusterIp, port: 81 }) };
     },
   },
@@ -238,9 +248,8 @@ export const injectedCauses: readonly InjectedCause[] = [
     name: 'reverse path filter',
     cause: 'reversePath',
     families: ['IPv4'], // the kernel has none for IPv6
-    inject: async (site, { ipFamily, service, targetPort }) => {
-      const endpoints = [{ address: addressOf(site.server, ipFamily) }];
-      const { clusterIp } = await site.make({ name: service, ipFamily, targetPort, endpoints });
+    inject: async (site, place) => {
+      const clusterIp = await serve(site, place);
       const source = '10.98.0.1';
       const set = (value: number): string =>
         `for file in /proc/sys/net/ipv4/conf/*/rp_filter; do echo ${value} > $file; done`;
@@ -295,11 +304,9 @@ export const injectedCauses: readonly InjectedCause[] = [
     name: 'nothing listens on the target port',
     cause: 'noListener',
     why: /nothing listens on .*:79\d\d/,
-    inject: async (site, { ipFamily, service, targetPort }) => {
-      const endpoints = [{ address: addressOf(site.server, ipFamily) }];
-      const wrong = targetPort - 200;
-      const made = await site.make({ name: service, ipFamily, targetPort: wrong, endpoints });
-      return { send: attempt(site.caller, { address: made.clusterIp, port: 80 }) };
+    inject: async (site, place) => {
+      const clusterIp = await serve(site, unserved(place));
+      return { send: attempt(site.caller, { address: clusterIp, port: 80 }) };
     },
   },
   {
@@ -307,17 +314,16 @@ export const injectedCauses: readonly InjectedCause[] = [
     isOnce: true,
     cause: 'applicationGone',
     protocols: ['TCP'],
-    inject: async (site, { ipFamily, service, targetPort }) => {
-      const port = targetPort - 200;
-      const endpoints = [{ address: addressOf(site.server, ipFamily) }];
-      const made = await site.make({ name: service, ipFamily, targetPort: port, endpoints });
-      const application = startEchoServer(site.server, { pod: 'victim', tcp: [port] });
-      await waitForAnswer(site.caller, made.clusterIp, 'victim');
-      await pause(600); // attempts before it listened are read and done
+    inject: async (site, given) => {
+      const place = unserved(given);
+      const clusterIp = await serve(site, place);
+      const application = startEchoServer(site.server, { pod: 'victim', tcp: [place.targetPort] });
+      await waitForAnswer(site.caller, clusterIp, 'victim');
+      await sleep(600); // attempts before it listened are read and done
       return {
         send: async () => {
-          const sending = sendLater(site, made.clusterIp);
-          await pause(250);
+          const sending = sendLater(site, clusterIp);
+          await sleep(250);
           await application.stop(millis(0));
           await sending;
         },
@@ -332,9 +338,8 @@ export const injectedCauses: readonly InjectedCause[] = [
     cause: 'conntrackFull',
     families: ['IPv4'],
     modes: ['nftables', 'iptables'],
-    inject: async (site, { ipFamily, service, targetPort }) => {
-      const endpoints = [{ address: addressOf(site.server, ipFamily) }];
-      const { clusterIp } = await site.make({ name: service, ipFamily, targetPort, endpoints });
+    inject: async (site, place) => {
+      const clusterIp = await serve(site, place);
       const max = Number(await site.shell(site.node, 'cat /proc/sys/net/netfilter/nf_conntrack_max'));
       await enterFlows(site.node, manyFlows(max), new AbortController().signal);
       return {
@@ -349,13 +354,14 @@ export const injectedCauses: readonly InjectedCause[] = [
     cause: 'acceptQueueFull',
     protocols: ['TCP'],
     delay: 1_000, // namespaces are read once a second
-    inject: async (site, { ipFamily, service, targetPort }) => {
-      const port = targetPort - 200;
-      const endpoints = [{ address: addressOf(site.server, ipFamily) }];
-      const made = await site.make({ name: service, ipFamily, targetPort: port, endpoints });
-      const sleeper = site.server.spawn('perl', ['-e', sleepingListener, String(port)], { logName: 'sleeper' });
-      await pause(300);
-      const connect = () => site.caller.probe({ protocol: 'connect', address: made.clusterIp, port: 80, timeout });
+    inject: async (site, given) => {
+      const place = unserved(given);
+      const clusterIp = await serve(site, place);
+      const sleeper = site.server.spawn('perl', ['-e', sleepingListener, String(place.targetPort)], {
+        logName: 'sleeper',
+      });
+      await sleep(300);
+      const connect = () => site.caller.probe({ protocol: 'connect', address: clusterIp, port: 80, timeout });
       return {
         send: () => Promise.all(Array.from({ length: 6 }, connect)),
         undo: () => sleeper.stop(millis(0)),
@@ -367,16 +373,15 @@ export const injectedCauses: readonly InjectedCause[] = [
     isOnce: true,
     cause: 'receiveBufferFull',
     protocols: ['UDP'],
-    inject: async (site, { ipFamily, service, targetPort }) => {
-      const port = targetPort - 200;
-      const endpoints = [{ address: addressOf(site.server, ipFamily) }];
-      const made = await site.make({ name: service, ipFamily, targetPort: port, endpoints });
-      const sleeper = site.server.spawn('perl', ['-e', sleepingReceiver, String(port), ipFamily], {
+    inject: async (site, given) => {
+      const place = unserved(given);
+      const clusterIp = await serve(site, place);
+      const sleeper = site.server.spawn('perl', ['-e', sleepingReceiver, String(place.targetPort), place.ipFamily], {
         logName: 'sleeper',
       });
-      await pause(300);
+      await sleep(300);
       return {
-        send: () => sendDatagrams(site, { address: made.clusterIp, count: 40, length: 400 }),
+        send: () => sendDatagrams(site, { address: clusterIp, count: 40, length: 400 }),
         undo: () => sleeper.stop(millis(0)),
       };
     },

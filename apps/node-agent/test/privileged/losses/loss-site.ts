@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ipFamilies, type IpFamily } from '@switchyard/core';
 import { apiResources } from '@switchyard/core/kubernetes';
 import type { Loss } from '@switchyard/drops';
@@ -184,7 +185,7 @@ export async function openLossSite(proxy: ObservedProxy, signal: AbortSignal): P
       await until(() => isApplied(node, base, service));
       return made;
     },
-    settled: () => pause(proxy.isSlow ? proxy.lag : 0),
+    settled: () => sleep(proxy.isSlow ? proxy.lag : 0),
     pauseProxy: () => void process.kill(running.pid, 'SIGSTOP'),
     resumeProxy: () => void process.kill(running.pid, 'SIGCONT'),
     replaceEndpoint: async (service, address) => {
@@ -198,10 +199,6 @@ export async function openLossSite(proxy: ObservedProxy, signal: AbortSignal): P
     shell,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
-}
-
-function pause(time: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, time));
 }
 
 /** Whether both Service ports are applied with all endpoints and addresses. */

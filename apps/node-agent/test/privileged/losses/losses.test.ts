@@ -1,4 +1,5 @@
 import { appendFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ipFamilies } from '@switchyard/core';
 import { agentModes } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -62,8 +63,7 @@ describe.each(proxies)('losses, $name', (proxy) => {
     const targetPort = echoPorts[index * 2 + (ipFamily === 'IPv4' ? 0 : 1)] ?? 0;
     const injection = await one.inject(site, { ipFamily, service, targetPort });
     // Drops after translation show that the proxy had the Service; of others that is not known at once.
-    if (proxy.isSlow || one.name.includes('another table: before'))
-      await new Promise((resolve) => setTimeout(resolve, proxy.lag));
+    if (proxy.isSlow || one.name.includes('another table: before')) await sleep(proxy.lag);
     const before = (await site.losses()).length;
     try {
       const sent = one.protocols ?? protocols;
@@ -84,7 +84,7 @@ describe.each(proxies)('losses, $name', (proxy) => {
       await injection.undo?.();
     }
     if (LOSS_SUMMARY !== undefined) {
-      await new Promise((resolve) => setTimeout(resolve, 1_200)); // the last reading
+      await sleep(1_200); // the last reading
       const summary = summaryOf(await linesOf(service, before), { proxy: proxy.name, ...one, ipFamily });
       appendFileSync(LOSS_SUMMARY, `${summary}\n`);
     }
@@ -98,7 +98,7 @@ describe.each(proxies)('losses, $name', (proxy) => {
     const { clusterIp } = await site.make(healthyService(site, { ipFamily, service, targetPort }));
     const ask = (protocol: 'tcp' | 'udp') =>
       site.caller.probe({ protocol, address: clusterIp, port: 80, timeout: 1000 });
-    if (proxy.isSlow) await new Promise((resolve) => setTimeout(resolve, proxy.lag));
+    if (proxy.isSlow) await sleep(proxy.lag);
     expect(await ask('tcp')).toMatchObject({ status: 'answered' });
     const before = (await site.losses()).length;
     const rounds = requested > 1 ? 12_500 : 50;
@@ -106,7 +106,7 @@ describe.each(proxies)('losses, $name', (proxy) => {
       const answers = await Promise.all(['tcp', 'udp', 'tcp', 'udp'].map((protocol) => ask(protocol as 'tcp' | 'udp')));
       expect(answers.map(({ status }) => status)).toEqual(['answered', 'answered', 'answered', 'answered']);
     }
-    await new Promise((resolve) => setTimeout(resolve, 600)); // a reading later
+    await sleep(600); // a reading later
     expect((await site.losses()).slice(before)).toEqual([]);
   });
 });

@@ -69,7 +69,3 @@ export function sendDatagrams(site: LossSite, { address, count, length }: Datagr
 export async function waitForAnswer(prober: Prober, address: string, by: string): Promise<void> {
   await prober.awaitAnswer({ protocol: 'tcp', address, port: 80, timeout: 300 }, { by, interval: 50, timeout: 5_000 });
 }
-
-export function pause(time: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, time));
-}

@@ -1,0 +1,31 @@
+import { type Millis, seconds } from '@switchyard/core';
+
+/** A fault in the names of a query, as text: each of `known` may stand there once, and no other. */
+export function faultOfNames(parameters: URLSearchParams, known: readonly string[]): string | undefined {
+  for (const name of parameters.keys()) {
+    if (!known.includes(name)) return `unknown parameter ${JSON.stringify(name)}`;
+    if (parameters.getAll(name).length > 1) return `${name} is given more than once`;
+  }
+  return undefined;
+}
+
+/** `seconds`, or the fault as text. */
+export function parseTime(
+  parameters: URLSearchParams,
+  { standard, max }: { readonly standard: number; readonly max: number },
+): Millis | string {
+  const text = parameters.get('seconds') ?? String(standard);
+  const time = Number(text);
+  return /^\d+$/.test(text) && time >= 1 && time <= max
+    ? seconds(time)
+    : `seconds ${JSON.stringify(text)} is no number from 1 to ${max}`;
+}
+
+/** `format`, absent without one, or the fault as text. */
+export function parseFormat(parameters: URLSearchParams): { readonly format?: 'text' | 'json' } | string {
+  const format = parameters.get('format');
+  if (format === null) return {};
+  return format === 'text' || format === 'json'
+    ? { format }
+    : `format ${JSON.stringify(format)} is neither text nor json`;
+}
