@@ -16,7 +16,7 @@ import { explainDrop, type Loss, type NodeView } from './causes/explain-drop.ts'
 import { causes } from './causes/causes.ts';
 import { type ServerPlace, ServiceIndex } from './causes/service-index.ts';
 import { type ListenOverflow, ListenOverflows } from './kernel/listen-overflows.ts';
-import type { ProcessNamespace } from './kernel/namespaces.ts';
+import { NodeNamespaces, type ProcessNamespace } from './kernel/namespaces.ts';
 import { type ConntrackState, type ReadFile, readConntrackState } from './kernel/conntrack-state.ts';
 import type { DropCounter, PlacedDrop } from './kernel/drop-counter.ts';
 import { type ReadCounters, RefusalCounts } from './refusal-counts.ts';
@@ -30,7 +30,10 @@ export interface ServiceView {
   readonly proxyLag: Millis;
   readonly traits: DataplaneTraits;
   readonly nodeAddresses: readonly IpAddress[];
-  /** Addresses of this node's pods. Nodes in containers share a kernel: these addresses separate their drops. Empty: all drops are this node's. */
+  /**
+   * Addresses of this node's pods. Nodes in containers share a kernel: where the namespaces of pods cannot be listed, these addresses
+   * separate their drops. Empty: all drops are this node's.
+   */
   readonly podCidrs: readonly Cidr[];
   /** Inode of the node's own network namespace. */
   readonly netns: number;
@@ -53,7 +56,7 @@ export interface LossSources {
   /** Refusals without a packet; undefined where each refusal drops one, and `counter` is there. */
   readonly readCounters: ReadCounters | undefined;
   readonly readFile: ReadFile;
-  /** Network namespaces of pods, to find full accept queues. Default: none are looked at. */
+  /** Network namespaces of the node and its pods, to separate their drops from others' and to find full accept queues. Default: none are looked at. */
   readonly namespaces?: () => readonly ProcessNamespace[];
   /** See `NodeView`. */
   readonly chainsAt?: NodeView['chainsAt'];
@@ -79,15 +82,15 @@ export class LossReader implements Disposable {
   readonly #indexes = new Map<IpFamily, ServiceIndex>();
   #conntrack: ConntrackState | undefined;
   readonly #overflows: ListenOverflows;
-  #namespaces: readonly ProcessNamespace[] = [];
-  #namespacesRead: number = -Infinity;
+  readonly #namespaces: NodeNamespaces | undefined;
   #queuesRead: number = -Infinity;
   /** Tables of each family, oldest first. */
   readonly #histories = new Map<IpFamily, AppliedTable[]>();
 
   constructor(sources: LossSources) {
-    const { readCounters, readFile } = sources;
+    const { readCounters, readFile, namespaces, monotonic } = sources;
     this.#sources = sources;
+    this.#namespaces = namespaces === undefined ? undefined : new NodeNamespaces(namespaces, monotonic);
     this.#refusals = readCounters === undefined ? undefined : new RefusalCounts(readCounters);
     this.#conntrack = readConntrackState(readFile);
     this.#overflows = new ListenOverflows(readFile);
@@ -122,7 +125,7 @@ export class LossReader implements Disposable {
     const losses = new Map<string, Loss>();
     let unrelated = 0;
     for (const drop of drops) {
-      if (!isOfNode(drop, view)) continue;
+      if (!this.#isOfNode(drop, view)) continue;
       const table = view.tables.get(ipFamilyOf(drop.source));
       const loss =
         table === undefined
@@ -144,14 +147,10 @@ export class LossReader implements Disposable {
 
   /** Accept queues of endpoints that refused connections; looked at once a second, because each namespace is a file to read. */
   #fullQueues(view: ServiceView): readonly Loss[] {
-    const { namespaces, monotonic } = this.#sources;
-    if (namespaces === undefined || monotonic() - this.#queuesRead < queueInterval) return [];
+    const { monotonic } = this.#sources;
+    if (this.#namespaces === undefined || monotonic() - this.#queuesRead < queueInterval) return [];
     this.#queuesRead = monotonic();
-    if (monotonic() - this.#namespacesRead >= namespaceInterval) {
-      this.#namespacesRead = monotonic();
-      this.#namespaces = namespaces();
-    }
-    return this.#overflows.read(this.#namespaces).flatMap((overflow) => {
+    return this.#overflows.read(this.#namespaces.current()).flatMap((overflow) => {
       for (const { address, port } of overflow.listeners) {
         const table = view.tables.get(ipFamilyOf(address));
         const place = { protocol: 'TCP', address, port } as const;
@@ -196,6 +195,15 @@ export class LossReader implements Disposable {
     return { full: now.full - before.full, clashes: now.clashes - before.clashes };
   }
 
+  /** Whether this node's namespace or one of its pods dropped it. Nodes in containers share one kernel, which counts for all. */
+  #isOfNode({ netns, source, destination, place }: PlacedDrop, view: ServiceView): boolean {
+    if (netns === view.netns || netns === 0) return true;
+    const isListed = this.#namespaces?.has(netns);
+    if (isListed !== undefined || view.podCidrs.length === 0) return isListed ?? true;
+    const isPod = (address: IpAddress): boolean => view.podCidrs.some((cidr) => cidrContains(cidr, address));
+    return isPod(destination) || (isPod(source) && (place.at === 'output' || place.at === 'postrouting'));
+  }
+
   #indexOf(table: ForwardingTable): ServiceIndex {
     const index = this.#indexes.get(table.ipFamily) ?? new ServiceIndex();
     this.#indexes.set(table.ipFamily, index);
@@ -208,15 +216,7 @@ export class LossReader implements Disposable {
   }
 }
 
-/** Whether this node's namespace or one of its pods dropped it. Nodes in containers share one kernel, which counts for all. */
-function isOfNode({ netns, source, destination, place }: PlacedDrop, view: ServiceView): boolean {
-  if (netns === view.netns || netns === 0 || view.podCidrs.length === 0) return true;
-  const isPod = (address: IpAddress): boolean => view.podCidrs.some((cidr) => cidrContains(cidr, address));
-  return isPod(destination) || (isPod(source) && (place.at === 'output' || place.at === 'postrouting'));
-}
-
 const queueInterval = 900;
-const namespaceInterval = 5_000;
 
 function fullQueue(
   { count }: ListenOverflow,

@@ -1,6 +1,7 @@
 export { NativeMissingError } from './addon.ts';
 export * from './native-error.ts';
 export * from './netlink-socket.ts';
+export { type NetworkNamespace, networkNamespaces } from './network-namespaces.ts';
 export { openScratchNamespace, type ScratchNamespace } from './scratch-namespace.ts';
 export * from './netlink/constants.ts';
 export * from './netlink/message-writer.ts';
@@ -8,6 +9,7 @@ export * from './netlink/netlink-exchange.ts';
 export * from './netlink/read-messages.ts';
 export { addressChanges, type AddressWatchOptions } from './rtnetlink/addresses.ts';
 export { addressFamilies, type Device, type DeviceAddress, DeviceReader } from './rtnetlink/device-reader.ts';
+export { linkedNamespaces } from './rtnetlink/linked-namespaces.ts';
 export { localAddresses, type LocalAddressOptions } from './rtnetlink/local-addresses.ts';
 export { trimMemory } from './addon.ts';
 export { type NamespaceSocketOptions, openNamespaceSocket } from './namespace-socket.ts';

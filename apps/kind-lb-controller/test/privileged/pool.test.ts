@@ -27,6 +27,12 @@ const hostAddresses = async (): Promise<string> =>
   (await lbLab.lab.loadBalancer.run('ip', ['-o', 'addr', 'show', 'dev', 'eth0'])).stdout;
 const create = (name: string, changes: Readonly<Record<string, unknown>> = {}): Promise<ApiObject> =>
   lbLab.api.create(apiResources.services, localService(name, changes as never), signal);
+/** A deleted Service stays until the controller has taken its finalizer off; until then its node port is taken. */
+const gone = (name: string): Promise<true> =>
+  waitUntil(`${name} to go`, async () => {
+    const { items } = await lbLab.api.list(apiResources.services, {}, signal);
+    return items.some(({ metadata }) => metadata.name === name) ? undefined : true;
+  });
 
 beforeAll(async () => {
   lbLab = await createLoadBalancerLab('lbpool', signal);
@@ -49,9 +55,8 @@ test('two Services with the same port get an address each, and both answer', asy
 
 test('addresses survive a restart of the controller, though an older Service could now have a lower one', async () => {
   await lbLab.api.delete(apiResources.services, { name: 'one' }, {}, signal);
-  await waitUntil('the address of one to go', async () =>
-    (await hostAddresses()).includes('172.18.0.201/') ? undefined : true,
-  );
+  await gone('one');
+  expect(await hostAddresses()).not.toContain('172.18.0.201/');
   await controller.stop();
   controller = lbLab.startController(flags);
   await create('three', { healthCheckNodePort: ports.healthCheckNodePort });
@@ -79,10 +84,7 @@ describe('loadBalancerSourceRanges', () => {
 
 test('an IPv6 Service gets an IPv6 address and is reached over IPv6 all the way', async () => {
   await lbLab.api.delete(apiResources.services, { name: 'three' }, {}, signal);
-  await waitUntil('three to go, whose node port six takes', async () => {
-    const { items } = await lbLab.api.list(apiResources.services, {}, signal);
-    return items.some(({ metadata }) => metadata.name === 'three') ? undefined : true;
-  });
+  await gone('three');
   await create('six', { ipFamilies: ['IPv6'] });
   expect(await addressOf('six')).toBe('fd00:172:18:0:200::1');
   const result = await waitUntil('an answer', async () => {

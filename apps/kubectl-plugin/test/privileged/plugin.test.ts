@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { ipFamilies } from '@switchyard/core';
+import { ipFamilies, ipFamilyOf, parseIp } from '@switchyard/core';
 import { apiResources } from '@switchyard/core/kubernetes';
 import {
+  createLab,
   createProber,
   type LabCluster,
   type LabCommandResult,
@@ -43,12 +44,28 @@ beforeAll(async () => {
   await until(async () => (await podOn(nodes[0])) !== undefined && (await podOn(nodes[1])) !== undefined);
   caller = (await podOn(nodes[0]))?.metadata?.name ?? '';
   remoteAddress = (await podOn(nodes[1]))?.status?.podIP ?? '';
-  const prober = stack.use(await createProber(nodes[0], signal));
-  const ask = { protocol: 'http', address: clusterIp, port: 80, path: '/' } as const;
-  await until(async () => (await prober.probe(ask)).status === 'answered');
+  for (const node of nodes) {
+    const prober = stack.use(await createProber(node, signal));
+    const answeredBy = new Set<string>();
+    await until(async () => {
+      const result = await prober.probe({ protocol: 'http', address: clusterIp, port: 80, path: '/' });
+      if (result.status === 'answered') answeredBy.add(result.by ?? '');
+      return answeredBy.size === 2;
+    });
+  }
+  await addNeighbour((await podOn(nodes[0]))?.status?.podIPs ?? []);
   const root = await debianRoot({ packages: ['kubernetes-client'], exclude: ['libc6'], signal });
   kubectl = `${root}/usr/bin/kubectl`;
 });
+
+/** A pod with the caller's addresses in another cluster on this machine, as two kind clusters have. */
+async function addNeighbour(podIps: readonly { readonly ip: string }[]): Promise<void> {
+  const lab = stack.use(await createLab({ name: 'plugin2', nodes: 1, ipFamilies }, signal));
+  const [node] = lab.nodes as [LabNode];
+  const addresses = podIps.map(({ ip }) => parseIp(ip));
+  const pod = await lab.addPod(node, 'same', Object.fromEntries(addresses.map((one) => [ipFamilyOf(one), one])));
+  pod.spawn('sleep', ['600']);
+}
 
 /** Asks every 50 ms for 20 s at most. */
 async function until(condition: () => Promise<boolean>): Promise<void> {

@@ -1,7 +1,8 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { type IpAddress, ipFromBytes, parseIp } from '@switchyard/core';
+import { readFileSync } from 'node:fs';
+import { type IpAddress, ipFromBytes, type Millis, millis, parseIp } from '@switchyard/core';
+import { linkedNamespaces, type NetworkNamespace, networkNamespaces } from '@switchyard/native';
 
-/** A network namespace in which a process of this machine runs. */
+/** A network namespace in which a process of this node runs. */
 export interface ProcessNamespace {
   readonly inode: number;
   /** `/proc/PID` of one of its processes. */
@@ -11,20 +12,27 @@ export interface ProcessNamespace {
 }
 
 /**
- * Network namespaces with a visible process: a pod sees only its own processes unless it has `hostPID`, and needs CAP_SYS_PTRACE for
- * those of others.
+ * The node's network namespace, first, and those of its pods: of all namespaces with a visible process, the ones that a device of the node
+ * leads into, or all if it leads into none. (Nodes in containers share a kernel, and their pods may have the same addresses.) A pod sees
+ * only its own processes unless it has `hostPID`, and needs CAP_SYS_PTRACE for those of others. Throws `NativeError`.
  */
 export function listNamespaces(): readonly ProcessNamespace[] {
-  const found = new Map<number, ProcessNamespace>();
-  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-    const folder = `/proc/${pid}`;
-    const inode = Number(/\[(\d+)\]/.exec(orEmpty(() => readlinkSync(`${folder}/ns/net`)))?.[1]);
-    if (Number.isNaN(inode) || found.has(inode)) continue;
-    const ipv4 = parseFibTrie(orEmpty(() => readFileSync(`${folder}/net/fib_trie`, 'utf8')));
-    const ipv6 = parseIfInet6(orEmpty(() => readFileSync(`${folder}/net/if_inet6`, 'utf8')));
-    found.set(inode, { inode, folder, addresses: new Set([...ipv4, ...ipv6]) });
-  }
-  return [...found.values()];
+  const [own, ...others] = [...networkNamespaces({ mounted: nowhere })].filter((one) => one !== undefined);
+  const linked = linkedNamespaces(others.map(pidOf));
+  const pods = linked.size === 0 ? others : others.filter((one) => linked.has(pidOf(one)));
+  return [...(own === undefined ? [] : [own]), ...pods].map(({ inode, path }) => {
+    const folder = path.slice(0, -'/ns/net'.length);
+    const ipv4 = parseFibTrie(orEmpty(`${folder}/net/fib_trie`));
+    const ipv6 = parseIfInet6(orEmpty(`${folder}/net/if_inet6`));
+    return { inode, folder, addresses: new Set([...ipv4, ...ipv6]) };
+  });
+}
+
+/** Only processes have files with addresses. */
+const nowhere = '/nonexistent';
+
+function pidOf({ path }: NetworkNamespace): number {
+  return Number(path.split('/')[2]);
 }
 
 /** Local addresses of `/proc/PID/net/fib_trie`: a line with an address, followed by one that says LOCAL. */
@@ -39,10 +47,54 @@ export function parseIfInet6(text: string): readonly IpAddress[] {
 }
 
 /** A process may end at any time, and others' files may be closed to this one. */
-function orEmpty(read: () => string): string {
+function orEmpty(path: string): string {
   try {
-    return read();
+    return readFileSync(path, 'utf8');
   } catch {
     return '';
+  }
+}
+
+/** Lists change seldom, and take a look at each process. */
+const listInterval = millis(5_000);
+
+/** The namespaces of this node while it is watched, those of ended pods included. */
+export class NodeNamespaces {
+  readonly #list: () => readonly ProcessNamespace[];
+  readonly #monotonic: () => Millis;
+  #current: readonly ProcessNamespace[] = [];
+  #listedAt = -Infinity;
+  readonly #seen = new Set<number>();
+  /** Looked for since the last list, and not found. */
+  readonly #foreign = new Set<number>();
+
+  constructor(list: () => readonly ProcessNamespace[], monotonic: () => Millis) {
+    this.#list = list;
+    this.#monotonic = monotonic;
+  }
+
+  /** At most 5 s old. */
+  current(): readonly ProcessNamespace[] {
+    if (this.#monotonic() - this.#listedAt >= listInterval) {
+      this.#foreign.clear();
+      this.#refresh();
+    }
+    return this.#current;
+  }
+
+  /** Whether a namespace is of this node; undefined where the processes of pods are not visible. */
+  has(inode: number): boolean | undefined {
+    if (this.current().length <= 1) return undefined;
+    if (!this.#seen.has(inode) && !this.#foreign.has(inode)) {
+      this.#refresh();
+      if (!this.#seen.has(inode)) this.#foreign.add(inode);
+    }
+    return this.#seen.has(inode);
+  }
+
+  #refresh(): void {
+    this.#listedAt = this.#monotonic();
+    this.#current = this.#list();
+    for (const { inode } of this.#current) this.#seen.add(inode);
   }
 }

@@ -4,6 +4,7 @@ import { createLab, type Lab, type LabNode } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   addressChanges,
+  linkedNamespaces,
   MessageWriter,
   NativeError,
   type NetlinkSocket,
@@ -148,4 +149,20 @@ test('addressChanges steps for an address and for a link', async () => {
   }
   stop.abort();
   await watching;
+});
+
+test('finds the processes that are in a namespace that a device of the node leads into', async () => {
+  const pod = await lab.addPod(node, 'linked');
+  const programs = [pod, lab.apiServer].map((host) => host.spawn('sleep', ['60']));
+  try {
+    const [inPod = 0, elsewhere = 0] = programs.map(({ pid }) => pid);
+    const ended = 4_194_305; // above the largest possible id
+    const ownNamespace = readlinkSync('/proc/self/ns/net');
+    for (const pid of [inPod, elsewhere]) {
+      await expect.poll(() => readlinkSync(`/proc/${pid}/ns/net`), { timeout: 10_000 }).not.toBe(ownNamespace);
+    }
+    expect(linkedNamespaces([inPod, elsewhere, process.pid, ended], netns)).toEqual(new Set([inPod]));
+  } finally {
+    await Promise.all(programs.map((program) => program.stop()));
+  }
 });

@@ -9,9 +9,15 @@ import {
   millis,
   seconds,
 } from '@switchyard/core';
-import { type BpfEntries, NativeError, type NetlinkSocket, openNetlinkSocket } from '@switchyard/native';
+import {
+  type BpfEntries,
+  NativeError,
+  type NetlinkSocket,
+  type NetworkNamespace,
+  networkNamespaces,
+  openNetlinkSocket,
+} from '@switchyard/native';
 import type { MapSet } from '../kernel.ts';
-import { type NetworkNamespace, networkNamespaces } from './network-namespaces.ts';
 import { type ConnectedSocket, destinationOf, destroySocket, listConnectedUdp } from './socket-diag.ts';
 import { flowKinds, offsetOf, sizeOf } from '../../render/layouts.ts';
 
