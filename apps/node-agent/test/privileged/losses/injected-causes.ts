@@ -341,9 +341,14 @@ export const injectedCauses: readonly InjectedCause[] = [
     inject: async (site, place) => {
       const clusterIp = await serve(site, place);
       const max = Number(await site.shell(site.node, 'cat /proc/sys/net/netfilter/nf_conntrack_max'));
-      await enterFlows(site.node, manyFlows(max), new AbortController().signal);
+      const { signal } = new AbortController();
+      await enterFlows(site.node, manyFlows(max), signal);
+      const send = attempt(site.caller, { address: clusterIp, port: 80 });
       return {
-        send: attempt(site.caller, { address: clusterIp, port: 80 }),
+        send: async (protocol) => {
+          await enterFlows(site.node, manyFlows(1000, { from: max }), signal); // in place of flows that have ended
+          return send(protocol);
+        },
         undo: async () => flushFlows(site.node),
       };
     },

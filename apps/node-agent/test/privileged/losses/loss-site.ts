@@ -122,26 +122,29 @@ export function observedProxy(mode: AgentMode): ObservedProxy {
   return { name: `${mode}-observed`, mode, port: 10_239, lag: 3_200, isSlow: false, isObserved: true, start };
 }
 
-/** An observer beside a real kube-proxy in its iptables mode. `program`: as `node tools/kube-proxy/build.ts` prints it. */
-export function realKubeProxy(program: string): ObservedProxy {
+/** A command with its arguments, such as the program that `node tools/kube-proxy/build.ts` prints. */
+export type KubeProxyCommand = readonly [program: string, ...args: string[]];
+
+/** An observer beside a real kube-proxy. */
+export function realKubeProxy([program, ...more]: KubeProxyCommand, mode: 'iptables' | 'nftables'): ObservedProxy {
   const start: ObservedProxy['start'] = async (cluster) => {
     const [first] = cluster.lab.nodes.map((node) => {
       const args = [
         `--kubeconfig=${cluster.insideKubeconfig}`,
         `--hostname-override=${node.nodeName}`,
-        '--proxy-mode=iptables',
-        '--feature-gates=IPv6DualStack=true', // of 1.20
+        `--proxy-mode=${mode}`,
         `--cluster-cidr=${Object.values(clusterCidrs).join(',')}`,
         '--conntrack-max-per-core=0',
         '--conntrack-min=0',
         '--oom-score-adj=0',
+        ...more,
       ];
       return node.spawn(program, args, { logName: 'kube-proxy' });
     });
-    startObserver(cluster, 'iptables');
+    startObserver(cluster, mode);
     return first as LabProcess; // there are nodes
   };
-  return { name: 'kube-proxy', mode: 'iptables', port: 10_239, lag: 3_200, isSlow: true, isObserved: true, start };
+  return { name: `kube-proxy-${mode}`, mode, port: 10_239, lag: 3_200, isSlow: true, isObserved: true, start };
 }
 
 export async function openLossSite(proxy: ObservedProxy, signal: AbortSignal): Promise<LossSite> {

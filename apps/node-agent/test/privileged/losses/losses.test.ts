@@ -7,6 +7,7 @@ import { until } from '../agent-log.ts';
 import { healthyService, type InjectedCause, injectedCauses } from './injected-causes.ts';
 import {
   echoPorts,
+  type KubeProxyCommand,
   type LossLine,
   type LossSite,
   type ObservedProxy,
@@ -27,11 +28,12 @@ const requested = Number(LOSS_ATTEMPTS);
 const parallel = 50;
 /** Mostly half a second passes; other tests may run beside these. */
 const patience = 5_000;
-/** With KUBE_PROXY, the path of a real one, also beside that. */
+/** With KUBE_PROXY, the command of a real one, also beside that; 1.20 needs the argument --feature-gates=IPv6DualStack=true. */
+const kubeProxy = KUBE_PROXY?.split(' ') as KubeProxyCommand | undefined;
 const proxies: readonly ObservedProxy[] = [
   ...agentModes.map(ownProxy),
   observedProxy('nftables'),
-  ...(KUBE_PROXY === undefined ? [] : [realKubeProxy(KUBE_PROXY)]),
+  ...(kubeProxy === undefined ? [] : [realKubeProxy(kubeProxy, 'iptables'), realKubeProxy(kubeProxy, 'nftables')]),
 ];
 
 describe.each(proxies)('losses, $name', (proxy) => {

@@ -5,8 +5,8 @@ import type { LossSite } from './loss-site.ts';
 // Programs and senders that make a certain loss.
 
 /** Flows between documentation addresses (RFC 5737). */
-export function* manyFlows(count: number): Generator<EnteredFlow, void> {
-  for (let index = 0; index < count; index++) {
+export function* manyFlows(count: number, { from = 0 } = {}): Generator<EnteredFlow, void> {
+  for (let index = from; index < from + count; index++) {
     const client = `192.0.2.${1 + Math.floor(index / 60_000)}`;
     yield { client, clientPort: 1024 + (index % 60_000), address: '198.51.100.1', port: 53 };
   }
