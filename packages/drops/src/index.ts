@@ -1,5 +1,6 @@
 export { type CauseCode, causes } from './causes/causes.ts';
-export { explainDrop, type Loss, type NodeView } from './causes/explain-drop.ts';
+export type { NodeView } from './causes/drop-subject.ts';
+export { explainDrop, type Loss } from './causes/explain-drop.ts';
 export { ServiceIndex } from './causes/service-index.ts';
 export { type DropCounter, type NewDrops, openDropCounter, type PlacedDrop } from './kernel/drop-counter.ts';
 export type { DropRecord, TrackedFlow } from './kernel/drop-records.ts';

@@ -12,7 +12,8 @@ import {
   type Port,
   type ServicePortKey,
 } from '@switchyard/core';
-import { explainDrop, type Loss, type NodeView } from './causes/explain-drop.ts';
+import type { NodeView } from './causes/drop-subject.ts';
+import { explainDrop, type Loss } from './causes/explain-drop.ts';
 import { causes } from './causes/causes.ts';
 import { type ServerPlace, ServiceIndex } from './causes/service-index.ts';
 import { type ListenOverflow, ListenOverflows } from './kernel/listen-overflows.ts';

@@ -5,6 +5,7 @@ import { listLabs } from '@switchyard/lab';
 import { checkWritable, type DemoConfig, readConfig, usage } from './config.ts';
 import { explainFrom, labSettings } from './explain-at.ts';
 import { LiveLines } from './live-lines.ts';
+import { packetLossTexts } from './report/packet-losses.ts';
 import { type ReportedRun, reportHtml, resultRows, textTable } from './report/report-html.ts';
 import type { RolloutProgress } from './rollout/rollout-setup.ts';
 import { runRollout } from './rollout/run-rollout.ts';
@@ -24,12 +25,12 @@ async function demo(config: DemoConfig, signal: AbortSignal): Promise<void> {
   }
   const summaries = runs.map(({ summary }) => summary);
   console.log(`\n${textTable(resultRows(summaries))}\n`);
-  for (const { firstLoss, terminatingFallback } of summaries) {
+  for (const { run, summary } of runs) {
+    const { firstLoss, terminatingFallback } = summary;
     if (firstLoss === undefined) continue;
-    console.log(
-      `why request ${firstLoss.sequence} was lost, the first one with the fallback ${terminatingFallback ? 'on' : 'off'}:`,
-    );
-    for (const step of firstLoss.explanation) console.log(`  - ${step}`);
+    const fallback = `the fallback ${terminatingFallback ? 'on' : 'off'}`;
+    printList(`packets that were dropped with ${fallback}:`, packetLossTexts(run, summary));
+    printList(`why request ${firstLoss.sequence} was lost, the first one with ${fallback}:`, firstLoss.explanation);
   }
   writeFileSync(config.reportFile, reportHtml(runs));
   console.log(`\nreport: ${resolve(config.reportFile)}`);
@@ -38,6 +39,10 @@ async function demo(config: DemoConfig, signal: AbortSignal): Promise<void> {
   const data = { runs: runs.map(({ run, summary }) => ({ ...summary, settings: run.settings, record: run })) };
   writeFileSync(config.jsonFile, `${JSON.stringify(data, null, 2)}\n`);
   console.log(`data:   ${resolve(config.jsonFile)}`);
+}
+
+function printList(title: string, lines: readonly string[]): void {
+  if (lines.length > 0) console.log([title, ...lines.map((line) => `  - ${line}`)].join('\n'));
 }
 
 /** Demos may run side by side. What a killed one left under the first free name is removed by building there. */

@@ -74,6 +74,23 @@ export interface LoadBalancerMoment {
   readonly reason: string;
 }
 
+/** Packets of the Service that the kernel of a node dropped, and why, as its agent says it. */
+export interface PacketLoss {
+  /** Time of the reading, up to half a second after the packets. */
+  readonly at: Millis;
+  readonly node: string;
+  /** Code of the cause, such as `noLocalEndpoint`. */
+  readonly cause: string;
+  readonly why: string;
+  /** Packets. */
+  readonly count: number;
+}
+
+/** Losses that the agents watched, in each node's order; or why they could not. */
+export type WatchedLosses =
+  | { readonly status: 'watched'; readonly losses: readonly PacketLoss[] }
+  | { readonly status: 'unwatched'; readonly why: string };
+
 /** Cluster state as a watch delivered it, kept so that `explain` can be asked about any moment. */
 export interface StateMoment {
   readonly at: Millis;
@@ -128,6 +145,8 @@ export interface RunRecord {
   readonly health: readonly HealthMoment[];
   readonly loadBalancer: readonly LoadBalancerMoment[];
   readonly states: readonly StateMoment[];
+  /** Undefined: nothing was to watch packets. */
+  readonly packetLosses: WatchedLosses | undefined;
 }
 
 /** The event times that the model uses, of the first move, in seconds after the old pod's deletionTimestamp; undefined if it never happened. */
@@ -160,6 +179,8 @@ export interface RunSummary {
   /** Every lost request with its cause, in order of sending. */
   readonly losses: readonly Loss[];
   readonly firstLoss: FirstLoss | undefined;
+  /** Undefined: nothing was to watch packets. */
+  readonly comparison: LossComparison | undefined;
   readonly keyTimes: KeyTimes;
 }
 
@@ -170,7 +191,20 @@ export interface Loss {
   readonly at: number;
   readonly outcome: string;
   readonly cause: LossCause;
+  /** The agents' word for it; undefined if no packet reached a node, or nothing watched. */
+  readonly seen: PacketLoss | undefined;
 }
+
+/** The model's causes, which come from times of events, against those that the agents see in the kernel. */
+export type LossComparison =
+  | { readonly status: 'unwatched'; readonly why: string }
+  | {
+      readonly status: 'watched';
+      /** Lost requests of which a packet reached a node, by the model. */
+      readonly atNodes: number;
+      /** Those for which an agent saw lost packets of the same cause at that time. */
+      readonly seen: number;
+    };
 
 /** Explanation of the first loss. */
 export interface FirstLoss extends Loss {

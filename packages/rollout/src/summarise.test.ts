@@ -1,7 +1,7 @@
 import { millis } from '@switchyard/core';
 import { type RolloutTimes } from '@switchyard/loss';
 import { describe, expect, test } from 'vitest';
-import type { RunRecord, SyncMoment } from './run-record.ts';
+import type { PacketLoss, RunRecord, SyncMoment } from './run-record.ts';
 import { rolloutTimes } from './rollout-times.ts';
 import { summarise } from './summarise.ts';
 import { deletedAt, syntheticRun } from './testing/synthetic-run.ts';
@@ -74,6 +74,24 @@ describe('summarise', () => {
       'because',
       'by then the old app had stopped accepting connections',
     ]);
+  });
+
+  test('a request is lost for what an agent saw in its time, if that is a cause of the model', () => {
+    const run = syntheticRun({ terminatingFallback: false });
+    const first = run.requests.find(({ outcome }) => outcome !== 'answered');
+    const loss = (after: number, cause = 'noLocalEndpoint'): PacketLoss => {
+      const at = millis((first?.sentAt ?? 0) + after);
+      return { at, node: 'node1', cause, why: `${cause} at ${after}`, count: 2 };
+    };
+    const seenOf = (...losses: readonly PacketLoss[]) =>
+      summarise({ ...run, packetLosses: { status: 'watched', losses } }, explainAt);
+    const summary = seenOf(loss(-1), loss(10, 'noRoute'), loss(600));
+    expect(summary.losses[0]?.seen?.why).toBe('noLocalEndpoint at 600');
+    expect(summary.firstLoss?.explanation[0]).toBe('the kernel of node1 dropped its packets (noLocalEndpoint)');
+    expect(summary.comparison).toEqual({ status: 'watched', atNodes: 142, seen: 13 });
+    expect(seenOf(loss(1501)).losses[0]?.seen).toBeUndefined();
+    const unwatched = { status: 'unwatched', why: 'no rights' } as const;
+    expect(summarise({ ...run, packetLosses: unwatched }, explainAt).comparison).toEqual(unwatched);
   });
 
   test('a loss that no event explains is called unexplained, not guessed', () => {

@@ -1,7 +1,7 @@
 import { causeOfLoss, type LossCause, predictLoss, type RolloutTimes } from '@switchyard/loss';
 import { type Millis, millis } from '@switchyard/core';
 import { type Picked, rolloutTimes, observationSlack } from './rollout-times.ts';
-import type { RunRecord, Loss, RunSummary } from './run-record.ts';
+import type { Loss, LossComparison, PacketLoss, RequestRecord, RunRecord, RunSummary } from './run-record.ts';
 
 /** Asks the oracle what the old node did with a packet that arrived at a time; ordered sentences. */
 export type ExplainAt = (run: RunRecord, at: Millis) => readonly string[];
@@ -30,6 +30,7 @@ export function summarise(run: RunRecord, explainAt: ExplainAt): RunSummary {
     lostByCause: countCauses(losses),
     losses,
     firstLoss: first === undefined ? undefined : { ...first, explanation: explanationOf(run, first, explainAt) },
+    comparison: compare(run, losses),
     keyTimes: {
       oldNodeSynced: seconds(times.oldNodeSynced),
       oldNodeUnhealthy: seconds(
@@ -69,12 +70,41 @@ function lossesOf(run: RunRecord): readonly Loss[] {
   const widest = run.moves.map((move) => rolloutTimes(run, move, { going: 'earliest', coming: 'latest' }));
   return run.requests
     .filter((request) => request.outcome !== 'answered')
-    .map((request) => ({
-      sequence: request.sequence,
-      at: (request.sentAt - run.moves[0].deletedAt) / 1000,
-      outcome: request.outcome,
-      cause: nearestCause(request.sentAt, widest),
-    }));
+    .map((request) => {
+      const cause = nearestCause(request.sentAt, widest);
+      return {
+        sequence: request.sequence,
+        at: (request.sentAt - run.moves[0].deletedAt) / 1000,
+        outcome: request.outcome,
+        cause,
+        seen: seenLoss(run, request, cause),
+      };
+    });
+}
+
+/** Codes with which an agent names what the model calls so. */
+const seenCauses: Readonly<Partial<Record<LossCause, readonly string[]>>> = {
+  droppedByNodeAlone: ['noLocalEndpoint', 'noEndpoints'],
+  droppedByNodeShared: ['noLocalEndpoint', 'noEndpoints'],
+  appGone: ['noListener', 'applicationGone'],
+};
+
+/** Time from a drop to the agent's next reading, with some patience. */
+const readingSlack = millis(1000);
+
+/** Lost packets of the same cause within the time of the request. */
+function seenLoss(run: RunRecord, { sentAt, doneAt }: RequestRecord, cause: LossCause): PacketLoss | undefined {
+  if (run.packetLosses?.status !== 'watched') return undefined;
+  const codes = seenCauses[cause] ?? [];
+  return run.packetLosses.losses.find(
+    (loss) => codes.includes(loss.cause) && loss.at >= sentAt && loss.at <= doneAt + readingSlack,
+  );
+}
+
+function compare({ packetLosses }: RunRecord, losses: readonly Loss[]): LossComparison | undefined {
+  if (packetLosses?.status !== 'watched') return packetLosses;
+  const atNodes = losses.filter(({ cause }) => seenCauses[cause] !== undefined);
+  return { status: 'watched', atNodes: atNodes.length, seen: atNodes.filter(({ seen }) => seen !== undefined).length };
 }
 
 /** The model knows one move at a time: the one that has a cause without slack, or else with it. */
@@ -98,5 +128,8 @@ function explanationOf(run: RunRecord, loss: Loss, explainAt: ExplainAt): readon
   // The observer may have seen the table that made a node drop a little later than the node.
   const noted = loss.cause === 'appGone' ? undefined : notedAt(run);
   const steps = explainAt(run, millis(Math.max(run.moves[0].deletedAt + loss.at * 1000, noted ?? 0)));
-  return loss.cause === 'appGone' ? [...steps, 'by then the old app had stopped accepting connections'] : steps;
+  const after = loss.cause === 'appGone' ? ['by then the old app had stopped accepting connections'] : [];
+  const { seen } = loss;
+  const before = seen === undefined ? [] : [`the kernel of ${seen.node} dropped its packets (${seen.cause})`];
+  return [...before, ...steps, ...after];
 }

@@ -3,27 +3,10 @@ import { lenientTraits, service, slice, socketTraits, tableOf } from '@switchyar
 import { afterAll, describe, expect, test } from 'vitest';
 import type { PlacedDrop } from '../kernel/drop-counter.ts';
 import { type DropSpec, place, placedDrop, podNetns, tcp, tracked } from '../testing/placed-drop.ts';
-import { serviceView, shop, shopOfSix } from '../testing/shop.ts';
+import { nodeView, shop, shopOfSix } from '../testing/shop.ts';
 import { type CauseCode, causes } from './causes.ts';
-import { explainDrop, type Loss, type NodeView } from './explain-drop.ts';
-import { ServiceIndex } from './service-index.ts';
-
-function nodeView(overrides: Partial<NodeView> = {}): NodeView {
-  const { traits, nodeAddresses, netns } = serviceView();
-  const table = overrides.table ?? shop;
-  const index = new ServiceIndex();
-  index.follow(table);
-  return {
-    table,
-    tableBefore: undefined,
-    index,
-    traits,
-    nodeAddresses: new Set(nodeAddresses),
-    netns,
-    conntrack: { full: 0, clashes: 0 },
-    ...overrides,
-  };
-}
+import type { NodeView } from './drop-subject.ts';
+import { explainDrop, type Loss } from './explain-drop.ts';
 
 const seen = new Set<CauseCode>();
 function explained(drop: PlacedDrop, view: Partial<NodeView> = {}): Loss | undefined {

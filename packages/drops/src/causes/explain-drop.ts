@@ -1,41 +1,20 @@
 import {
   addressAndPort,
-  type DataplaneTraits,
   explain,
   type Explanation,
   type ForwardingTable,
   type IpAddress,
-  type IpFamily,
   type Port,
   type ServiceForwarding,
   type ServicePortKey,
   sourceClassOf,
-  cidrContains,
 } from '@switchyard/core';
 import type { PlacedDrop } from '../kernel/drop-counter.ts';
-import type { DropPlace, PacketPlace } from '../kernel/kernel-functions.ts';
+import type { DropPlace } from '../kernel/kernel-functions.ts';
 import { type CauseCode, causes, causesByReason, harmlessReasons } from './causes.ts';
+import { type NodeView, type Subject, subjectOf, tcpFlagBits as flags } from './drop-subject.ts';
 import { refusalCause } from './refusal-cause.ts';
-import type { ServerPlace, ServiceIndex } from './service-index.ts';
-
-/** Facts about a node, to explain its drops. */
-export interface NodeView {
-  /** Forwarding of the drop's IP family. */
-  readonly table: ForwardingTable;
-  /** The table at the last reading, if the packet may have met its rules. */
-  readonly tableBefore: ForwardingTable | undefined;
-  /** Follows `table`. */
-  readonly index: ServiceIndex;
-  readonly traits: DataplaneTraits;
-  /** Addresses of this node's interfaces. */
-  readonly nodeAddresses: ReadonlySet<IpAddress>;
-  /** Inode of the node's own network namespace. */
-  readonly netns: number;
-  /** Since the last reading: new flows for which connection tracking had no room, and those that clashed with another. */
-  readonly conntrack: { readonly full: number; readonly clashes: number };
-  /** Chains of other programs at a hook, as `family table chain`. Default: unknown. */
-  readonly chainsAt?: ((hook: PacketPlace, ipFamily: IpFamily) => readonly string[]) | undefined;
-}
+import { closedOnData, type Found, socketCause } from './socket-cause.ts';
 
 /** Lost packets of a Service, and why. */
 export interface Loss {
@@ -81,53 +60,6 @@ export function explainDrop(drop: PlacedDrop, view: NodeView): Loss | undefined 
     reason: drop.reason,
     count: drop.count,
   };
-}
-
-/** Bits of TCP. */
-const flags = { syn: 2, reset: 4, ack: 16, data: 128 } as const;
-
-/** A drop with the Services it belongs to. */
-interface Subject {
-  readonly drop: PlacedDrop;
-  readonly view: NodeView;
-  /** Server's side as the client addressed it, as far as this node knows. */
-  readonly asked: ServerPlace;
-  readonly client: IpAddress;
-  /** At least one, unless `asked` is an address of a ServiceCIDR. */
-  readonly services: readonly ServiceForwarding[];
-  /** Whether `asked` is an endpoint of `services`, and not a frontend. */
-  readonly isEndpoint: boolean;
-  readonly isNode: boolean;
-}
-
-type Found = Pick<Loss, 'cause' | 'why' | 'certainty'>;
-
-/** A guessed direction yields to the one in which the server's side is a Service's. */
-function subjectOf(drop: PlacedDrop, view: NodeView): Subject | undefined {
-  if (!drop.isDirectionGuessed || (drop.tcpFlags & flags.syn) !== 0) return directedSubject(drop, view);
-  return (
-    directedSubject({ ...drop, direction: 'request' }, view) ?? directedSubject({ ...drop, direction: 'answer' }, view)
-  );
-}
-
-function directedSubject(drop: PlacedDrop, view: NodeView): Subject | undefined {
-  if (drop.sourcePort === 0 || drop.destinationPort === 0) return undefined; // of no Service, but anyone can send it
-  const isRequest = drop.direction === 'request';
-  const server = isRequest
-    ? { address: drop.destination, port: drop.destinationPort }
-    : { address: drop.source, port: drop.sourcePort };
-  const { protocol, flow } = drop;
-  const asked = { protocol, ...(flow ?? server), address: flow?.address ?? server.address };
-  const client = flow?.client ?? (isRequest ? drop.source : drop.destination);
-  const base = { drop, view, asked, client, isNode: drop.netns === view.netns || drop.netns === 0 };
-  const service = view.index.serviceAt(asked, view.nodeAddresses.has(asked.address));
-  if (service !== undefined) return { ...base, services: [service], isEndpoint: false };
-  const owners = view.index.servicesOfEndpoint(asked);
-  if (owners.length > 0) return { ...base, services: owners, isEndpoint: true };
-  const others = view.index.servicesWithClusterIp(asked.address);
-  const isServiceAddress =
-    others.length > 0 || view.table.serviceCidrs.some((cidr) => cidrContains(cidr, asked.address));
-  return isServiceAddress && isRequest ? { ...base, services: others, isEndpoint: false } : undefined;
 }
 
 function causeOf(subject: Subject): Found | undefined {
@@ -293,34 +225,4 @@ function explainRequest(
 
 function isUnspecified({ reason }: PlacedDrop): boolean {
   return reason === 'NOT_SPECIFIED';
-}
-
-/** The application closed the connection, and data came. A segment without data is the end of a connection. */
-function closedOnData({ drop }: Subject): Found | undefined {
-  if ((drop.tcpFlags & flags.data) === 0) return undefined;
-  if (drop.direction === 'answer') return undefined; // the client no longer wants it
-  const endpoint = addressAndPort(drop.destination, drop.destinationPort as Port); // a port of a packet
-  return { cause: 'applicationGone', why: `${endpoint} had closed the connection when data came`, certainty: 'sure' };
-}
-
-function socketCause({ drop, asked, services, client, isEndpoint }: Subject): Found | undefined {
-  const endpoint = addressAndPort(drop.destination, drop.destinationPort as Port); // a port of a packet
-  const handshake = drop.tcpFlags & (flags.syn | flags.ack);
-  if (drop.direction === 'answer') {
-    // Otherwise the client has closed.
-    if (handshake !== (flags.syn | flags.ack) || !isEndpoint) return undefined;
-    const from = addressAndPort(asked.address, asked.port as Port); // a port of a packet
-    const of = services.map(({ key }) => key).join(', ');
-    const why = `${client} got an answer from ${from} itself, an endpoint of ${of}, and not from the address that it asked`;
-    return { cause: 'answerNotTranslated', why, certainty: 'likely' };
-  }
-  if (drop.protocol === 'TCP' && handshake !== flags.syn) {
-    if ((drop.tcpFlags & flags.data) === 0) return undefined; // the end of a connection
-    return {
-      cause: 'applicationGone',
-      why: `no socket of ${endpoint} has this connection any more`,
-      certainty: 'sure',
-    };
-  }
-  return { cause: 'noListener', why: `nothing listens on ${endpoint}`, certainty: 'sure' };
 }

@@ -1,5 +1,7 @@
 import { type ForwardingTable, millis, parseIp } from '@switchyard/core';
 import { service, serviceCidr, slice, strictTraits, tableOf, tableOptions } from '@switchyard/core/testing';
+import type { NodeView } from '../causes/drop-subject.ts';
+import { ServiceIndex } from '../causes/service-index.ts';
 import type { ServiceView } from '../loss-reader.ts';
 import { nodeNetns } from './placed-drop.ts';
 
@@ -59,6 +61,24 @@ export function serviceView(overrides: Partial<ServiceView> = {}): ServiceView {
     nodeAddresses: [parseIp('192.0.2.1'), parseIp('10.244.1.1')],
     podCidrs: [],
     netns: nodeNetns,
+    ...overrides,
+  };
+}
+
+/** The same view for one drop. */
+export function nodeView(overrides: Partial<NodeView> = {}): NodeView {
+  const { traits, nodeAddresses, netns } = serviceView();
+  const table = overrides.table ?? shop;
+  const index = new ServiceIndex();
+  index.follow(table);
+  return {
+    table,
+    tableBefore: undefined,
+    index,
+    traits,
+    nodeAddresses: new Set(nodeAddresses),
+    netns,
+    conntrack: { full: 0, clashes: 0 },
     ...overrides,
   };
 }

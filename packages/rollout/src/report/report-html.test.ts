@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import type { RunSummary } from '../run-record.ts';
-import { syntheticRun } from '../testing/synthetic-run.ts';
+import type { PacketLoss, RunSummary } from '../run-record.ts';
+import { deletedAt, syntheticRun } from '../testing/synthetic-run.ts';
 import { reportHtml, resultRows, textTable } from './report-html.ts';
 import { escapeHtml, ticksOf } from './timeline-svg.ts';
 
+const seen: PacketLoss = { at: deletedAt, node: 'node1', cause: 'noLocalEndpoint', why: 'none <b> here', count: 3 };
+const first = { sequence: 104, at: 0.16, outcome: 'timeout', cause: 'droppedByNodeAlone', seen } as const;
 const off: RunSummary = {
   terminatingFallback: false,
   requests: 740,
@@ -14,8 +16,9 @@ const off: RunSummary = {
   predicted: { least: 142, most: 142 },
   predictedLost: 143,
   lostByCause: { droppedByNodeAlone: 55, droppedByNodeShared: 87 },
-  losses: [{ sequence: 104, at: 0.16, outcome: 'timeout', cause: 'droppedByNodeAlone' }],
-  firstLoss: { sequence: 104, at: 0.16, outcome: 'timeout', cause: 'droppedByNodeAlone', explanation: ['a <b> step'] },
+  losses: [first],
+  firstLoss: { ...first, explanation: ['a <b> step'] },
+  comparison: { status: 'watched', atNodes: 142, seen: 141 },
   keyTimes: { oldNodeSynced: 0.05, oldNodeUnhealthy: 0.1, newUp: 2.93, oldDown: 11.7, appEnded: 30.03 },
 };
 const on: RunSummary = {
@@ -30,11 +33,18 @@ const on: RunSummary = {
   lostByCause: {},
   losses: [],
   firstLoss: undefined,
+  comparison: undefined,
 };
 
 describe('reportHtml', () => {
   const page = reportHtml([
-    { run: syntheticRun({ terminatingFallback: false }), summary: off },
+    {
+      run: {
+        ...syntheticRun({ terminatingFallback: false }),
+        packetLosses: { status: 'watched', losses: [seen, { ...seen, count: 4 }] },
+      },
+      summary: off,
+    },
     { run: syntheticRun({ terminatingFallback: true }), summary: on },
   ]);
 
@@ -61,7 +71,12 @@ describe('reportHtml', () => {
   });
 
   test('every lost request says why', () => {
-    expect(page).toContain('lost (timeout): dropped by the node, no other UP');
+    expect(page).toContain('request 104 at +0.200 s: lost (timeout): none &#60;b&#62; here');
+  });
+
+  test('shows the packets that the agents saw dropped, and how far they agree with the model', () => {
+    expect(page).toContain('<li>141 of 142 requests lost at a node, by the agents that watch its kernel</li>');
+    expect(page).toContain('<li>node1: 7 packets noLocalEndpoint, none &#60;b&#62; here</li>');
   });
 
   test('escapes what it did not write itself', () => {

@@ -1,4 +1,5 @@
 import { escapeHtml, timelineSvg, causeText } from './timeline-svg.ts';
+import { packetLossTexts } from './packet-losses.ts';
 import type { RunRecord, RunSettings, RunSummary } from '../run-record.ts';
 
 export interface ReportedRun {
@@ -71,19 +72,23 @@ function section({ run, summary }: ReportedRun): string {
 <h2>${title}: <span class="${summary.lost === 0 ? 'ok' : 'fail'}">${summary.lost} lost</span></h2>
 <p>${escapeHtml(verdict)}</p>
 <div class="picture">${timelineSvg(run, summary)}</div>
-${firstLoss(summary)}
+${firstLoss(run, summary)}
 </section>`;
 }
 
-function firstLoss(summary: RunSummary): string {
+function firstLoss(run: RunRecord, summary: RunSummary): string {
   const loss = summary.firstLoss;
   if (loss === undefined) return '';
   const steps = loss.explanation.map((step) => `<li>${escapeHtml(step)}</li>`).join('');
   const causes = Object.entries(summary.lostByCause)
     .map(([cause, count]) => `<li>${escapeHtml(causeText(cause))}: ${count}</li>`)
     .join('');
+  const packets = packetLossTexts(run, summary)
+    .map((line) => `<li>${escapeHtml(line)}</li>`)
+    .join('');
+  const dropped = packets === '' ? '' : `<div><h3>Packets that were dropped</h3><ul>${packets}</ul></div>\n`;
   return `<div class="why"><div><h3>Lost by cause</h3><ul>${causes}</ul></div>
-<div><h3>Why the first one was lost (request ${loss.sequence}, ${loss.at.toFixed(2)} s, ${escapeHtml(loss.outcome)})</h3><ol>${steps}</ol></div></div>`;
+${dropped}<div><h3>Why the first one was lost (request ${loss.sequence}, ${loss.at.toFixed(2)} s, ${escapeHtml(loss.outcome)})</h3><ol>${steps}</ol></div></div>`;
 }
 
 const light = `--ink: #1d2430; --soft: #5d6878; --line: #d8dde5; --good: #2f7fb8; --warn: #e0a11b; --bad: #c8452e; --muted: #b6bfca;

@@ -156,7 +156,7 @@ function syncRow(run: RunRecord, scale: Scale, node: string, isFirstOfGroup: boo
 
 /** Three lanes: answered by the old pod, answered by the new pod, lost. */
 function requestRow(run: RunRecord, summary: RunSummary, scale: Scale): Row {
-  const causes = new Map(summary.losses.map((loss) => [loss.sequence, causeText(loss.cause)]));
+  const causes = new Map(summary.losses.map(({ sequence, seen, cause }) => [sequence, seen?.why ?? causeText(cause)]));
   const lanes = ['old pod', 'new pod', 'lost'] as const;
   const oldPods = new Set(run.moves.map(({ oldPod }) => oldPod.name));
   const laneOf = (request: RequestRecord): number =>

@@ -68,7 +68,8 @@ export function readLogFile(path: string): string {
   }
 }
 
-function jsonLines<T>(text: string, what: string): readonly T[] {
+/** Values of a text with one JSON document a line. Throws `HostError` for another line. */
+export function jsonLines<T>(text: string, what: string): readonly T[] {
   return text
     .split('\n')
     .filter((line) => line.trim() !== '')

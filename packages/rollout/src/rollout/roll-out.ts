@@ -1,6 +1,6 @@
 import { type IpFamily, type Millis, millis, systemClock } from '@switchyard/core';
 import { createProber, type LabNode } from '@switchyard/lab';
-import type { HealthMoment, RunRecord } from '../run-record.ts';
+import type { HealthMoment, RunRecord, WatchedLosses } from '../run-record.ts';
 import { type App, healthCheckNodePort } from './app.ts';
 import { loadDuringRollout, type PathRequests } from './load-during-rollout.ts';
 import { movesOf, podMoments } from './pod-moments.ts';
@@ -48,7 +48,9 @@ export async function rollOut(
   const startedAt = systemClock.now();
   const loads = await loadDuringRollout(setup, { app: settled, targets }, progress, signal);
   await health[Symbol.asyncDispose]();
-  return loads.map((load) => recordOf(setup, { app: settled, startedAt, load, health: health.moments, slices }));
+  const packetLosses = await setup.lossWatch?.lossesOf(app, signal);
+  const observed = { app: settled, startedAt, health: health.moments, slices, packetLosses };
+  return loads.map((load) => recordOf(setup, { ...observed, load }));
 }
 
 /** At least an interval of the health checks, so that every phase is as likely. */
@@ -80,10 +82,11 @@ interface Observed {
   readonly load: PathRequests;
   readonly health: readonly HealthMoment[];
   readonly slices: SliceObserver;
+  readonly packetLosses: WatchedLosses | undefined;
 }
 
 function recordOf({ experiment, proxies, loadBalancer, settings }: RolloutSetup, observed: Observed): RunRecord {
-  const { app, startedAt, health, load } = observed;
+  const { app, startedAt, health, load, packetLosses } = observed;
   const { path } = load.target;
   const { states } = observed.slices;
   const nodes = experiment.lab.nodes.map((node) => node.name);
@@ -105,5 +108,6 @@ function recordOf({ experiment, proxies, loadBalancer, settings }: RolloutSetup,
     health,
     loadBalancer: isThrough ? loadBalancer.momentsOf({ ...app, ipFamily: path.ipFamily }) : [],
     states,
+    packetLosses,
   };
 }

@@ -1,6 +1,7 @@
 import type { Millis } from '@switchyard/core';
 import type { LabProcess } from '@switchyard/lab';
 import type { Experiment } from '../experiment/experiment.ts';
+import type { LossWatch } from '../experiment/loss-watch.ts';
 import type { LoadBalancer } from '../experiment/load-balancer.ts';
 import type { RunSettings, SyncMoment, RequestRecord } from '../run-record.ts';
 
@@ -19,6 +20,8 @@ export interface RolloutSetup {
   /** Undefined: no requests go through one. */
   readonly loadBalancer: LoadBalancer | undefined;
   readonly settings: RunSettings;
+  /** Default: no packets are watched. */
+  readonly lossWatch?: LossWatch;
 }
 
 /** The programs whose end is the experiment's end. */

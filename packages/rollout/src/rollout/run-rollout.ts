@@ -2,6 +2,7 @@ import { InvariantError } from '@switchyard/core';
 import type { RunRecord, RunSettings } from '../run-record.ts';
 import { startAgents, createExperiment } from '../experiment/experiment.ts';
 import { prepareLoadBalancerHost } from '../experiment/load-balancer.ts';
+import { watchLosses } from '../experiment/loss-watch.ts';
 import { deployApp } from './app.ts';
 import type { RolloutProgress } from './rollout-setup.ts';
 import { rollOut } from './roll-out.ts';
@@ -26,7 +27,8 @@ export async function runRollout(
   );
   await using loadBalancer = host.start(settings);
   const app = await deployApp(experiment, { name: 'zeroapp', port: 80, delayShutdown }, timeScale, signal);
-  const setup = { experiment, proxies: agents, loadBalancer, settings };
+  await using lossWatch = watchLosses(experiment);
+  const setup = { experiment, proxies: agents, loadBalancer, settings, lossWatch };
   const targets = [await loadBalancerTarget(setup, app, 'IPv4', signal)];
   const [run] = await rollOut(setup, { app, targets }, progress, signal);
   if (run === undefined) throw new InvariantError('a rollout with one path has no record');

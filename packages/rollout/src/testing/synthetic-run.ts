@@ -72,6 +72,7 @@ export function syntheticRun(options: { readonly terminatingFallback: boolean })
       { at: at(11.7), node: 'node1', isUp: false, reason: 'Layer7 wrong status, code: 503' },
     ],
     states: [],
+    packetLosses: undefined,
   };
 }
 

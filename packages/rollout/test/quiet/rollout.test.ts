@@ -2,7 +2,7 @@ import { millis } from '@switchyard/core';
 import { findCgroupObstacle } from '@switchyard/lab';
 import { describe, expect, test } from 'vitest';
 import { explainFrom, labSettings } from '../../src/explain-at.ts';
-import type { RunRecord, RunSettings } from '../../src/run-record.ts';
+import type { RunRecord, RunSettings, RunSummary } from '../../src/run-record.ts';
 import { silentProgress } from '../../src/rollout/rollout-setup.ts';
 import { runRollout } from '../../src/rollout/run-rollout.ts';
 import { summarise } from '../../src/summarise.ts';
@@ -65,12 +65,27 @@ function expectPredictedLoss(record: RunRecord): void {
   expect(summary.lostByCause.unexplained ?? 0).toBeLessThanOrEqual(1);
   expect(summary.firstLoss?.cause).toMatch(/^droppedByNode/);
   expect(summary.firstLoss?.explanation.at(-1)).toBe(`verdict on ${record.moves[0].oldPod.node}: drop`);
+  expectSameCauses(summary);
   expect(record.moves[0].oldPod.node).not.toBe(record.moves[0].newPod.node);
+}
+
+/** The agents saw packets of each request that a node dropped. */
+function expectSameCauses({ comparison }: RunSummary): void {
+  expect(comparison?.status).toBe('watched');
+  if (comparison?.status !== 'watched') return;
+  expect(comparison.atNodes).toBeGreaterThan(0);
+  expect(comparison.seen).toBe(comparison.atNodes);
 }
 
 function expectNoLoss(record: RunRecord): void {
   const lost = record.requests.filter((request) => request.outcome !== 'answered');
   expect(lost).toEqual([]);
+  const { packetLosses, moves } = record;
+  expect(packetLosses?.status).toBe('watched');
+  // Before, HAProxy may still take a node without an endpoint for UP, and try the next one.
+  const duringRollout =
+    packetLosses?.status === 'watched' ? packetLosses.losses.filter(({ at }) => at > moves[0].deletedAt) : [];
+  expect(duringRollout).toEqual([]);
   expect(record.requests.length).toBeGreaterThan(100);
   const answeredBy = new Set(record.requests.map((request) => request.answeredBy));
   expect([...answeredBy].sort()).toEqual([record.moves[0].oldPod.name, record.moves[0].newPod.name].sort());

@@ -56,6 +56,7 @@ function run(isLost: (second: number) => boolean): RunRecord {
     ],
     loadBalancer: [],
     states: [],
+    packetLosses: undefined,
   };
 }
 

@@ -4,7 +4,8 @@ import { ipFamilies } from '@switchyard/core';
 import { agentModes } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../agent-log.ts';
-import { healthyService, type InjectedCause, injectedCauses } from './injected-causes.ts';
+import { healthyService, injectedCauses } from './injected-causes.ts';
+import type { InjectedCause } from './injection.ts';
 import {
   echoPorts,
   type KubeProxyCommand,
