@@ -40,8 +40,15 @@ static __always_inline bool is_of_function(__u64 location) {
   return false;
 }
 
-static __always_inline __u32 netns_of(const struct sk_buff *skb) {
+// TCP takes the device from a packet that has found its socket; its route still has one.
+static __always_inline const struct net_device *device_of(const struct sk_buff *skb) {
   const struct net_device *device = BPF_CORE_READ(skb, dev);
+  const struct dst_entry *route = (const void *)(BPF_CORE_READ(skb, _skb_refdst) & ~SY_WITHOUT_REFERENCE);
+  return device || !route ? device : BPF_CORE_READ(route, dev);
+}
+
+static __always_inline __u32 netns_of(const struct sk_buff *skb) {
+  const struct net_device *device = device_of(skb);
   if (device) return BPF_CORE_READ(device, nd_net.net, ns.inum);
   const struct sock *socket = BPF_CORE_READ(skb, sk);
   return socket ? BPF_CORE_READ(socket, __sk_common.skc_net.net, ns.inum) : 0;

@@ -85,6 +85,9 @@ struct sy_ipv6 {
   __u8 source[16], destination[16];
 };
 
+// Bit of _skb_refdst: the packet holds no reference to its route (SKB_DST_NOREF).
+#define SY_WITHOUT_REFERENCE 1UL
+
 // Partial declarations of kernel types; libbpf relocates the fields when it loads the program.
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct ns_common {
@@ -105,9 +108,13 @@ struct sock_common {
 struct sock {
   struct sock_common __sk_common;
 };
+struct dst_entry {
+  struct net_device *dev;
+};
 struct sk_buff {
   struct net_device *dev;
   struct sock *sk;
+  unsigned long _skb_refdst;
   unsigned long _nfct;
   unsigned int len;
   unsigned char *head;

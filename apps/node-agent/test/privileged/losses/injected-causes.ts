@@ -160,6 +160,7 @@ export const injectedCauses: readonly InjectedCause[] = [
   },
   {
     name: 'nothing listens on the target port',
+    netns: 'pod',
     cause: 'noListener',
     why: /nothing listens on .*:79\d\d/,
     inject: async (site, place) => {
@@ -169,6 +170,7 @@ export const injectedCauses: readonly InjectedCause[] = [
   },
   {
     name: 'application killed while a connection is open',
+    netns: 'pod',
     isOnce: true,
     cause: 'applicationGone',
     protocols: ['TCP'],
@@ -190,6 +192,31 @@ export const injectedCauses: readonly InjectedCause[] = [
   },
   staleRules('flow that connection tracking leads to a deleted endpoint', 'staleFlow', ['UDP']),
   staleRules('new flow that a stopped proxy leads to a deleted endpoint', 'staleRule', ['TCP', 'UDP']),
+  {
+    name: 'answer takes a way around the node',
+    netns: 'pod',
+    cause: 'answerNotTranslated',
+    direction: 'answer',
+    why: /got an answer from .* itself/,
+    protocols: ['TCP'],
+    modes: ['nftables', 'iptables'], // in the ebpf mode the client sends to the endpoint itself
+    inject: async (site, place) => {
+      const clusterIp = await serve(site, place);
+      const caller = addressOf(site.callerPod, place.ipFamily);
+      const mac = '02:00:00:00:00:01';
+      const link = `ip link add around type veth peer name around address ${mac} netns ${site.callerPod.namespace}`;
+      await site.shell(site.server, `${link} && ip link set around up`);
+      await site.shell(site.callerPod, 'ip link set around up');
+      await site.shell(
+        site.server,
+        `ip neigh add ${caller} lladdr ${mac} dev around && ip route add ${caller} dev around`,
+      );
+      return {
+        send: attempt(site.caller, { address: clusterIp, port: 80 }),
+        undo: () => site.shell(site.server, 'ip link delete around'),
+      };
+    },
+  },
   {
     name: 'connection tracking full',
     isOnce: true,
@@ -233,6 +260,7 @@ export const injectedCauses: readonly InjectedCause[] = [
   },
   {
     name: 'receive buffer of the application full',
+    netns: 'pod',
     isOnce: true,
     cause: 'receiveBufferFull',
     protocols: ['UDP'],

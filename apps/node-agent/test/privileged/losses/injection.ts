@@ -12,6 +12,8 @@ export interface InjectedCause {
   /** Part of the sentence that says why. */
   readonly why?: RegExp;
   readonly direction?: 'answer';
+  /** Namespace that drops the packets. Default: not compared. */
+  readonly netns?: 'node' | 'pod';
   /** Default: both. */
   readonly protocols?: readonly ProbedProtocol[];
   /** Default: both. */

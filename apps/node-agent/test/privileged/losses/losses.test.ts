@@ -127,7 +127,11 @@ function summaryOf(lines: readonly LossLine[], { proxy, name, ipFamily, cause }:
 }
 
 /** In the ebpf mode a packet after translation may belong to any Service with its endpoint. */
-function isCause(line: LossLine, { cause, why = /./, direction }: InjectedCause, key: string): boolean {
+function isCause(line: LossLine, { cause, why = /./, direction, netns }: InjectedCause, key: string): boolean {
   const isSame = line.cause === cause && line.direction === (direction ?? 'request') && why.test(line.why);
-  return isSame && line.services.includes(key as LossLine['services'][number]);
+  return (
+    isSame &&
+    (netns === undefined || line.where.netns === netns) &&
+    line.services.includes(key as LossLine['services'][number])
+  );
 }
