@@ -20,7 +20,7 @@ test('reads a question with its flags, and those of kubectl', () => {
     command: 'why',
     operands: ['shop-1', 'cart:http'],
     namespace: 'shop',
-    probe: true,
+    probes: 10,
     protocol: 'UDP',
     seconds: 5,
     isJson: true,
@@ -38,6 +38,7 @@ test('has defaults', () => {
     },
     kubectl: { file: 'kubectl', flags: [] },
     protocol: 'TCP',
+    probes: 0,
   });
 });
 
@@ -54,6 +55,7 @@ test.each([
   ],
   [['losses', 'x'], 'usage: kubectl switchyard losses; got 1 arguments'],
   [['losses', '--seconds', '1.5'], '--seconds "1.5" is no number from 1 to 3600'],
+  [['why', 'pod', 'service', '--probes', '21'], '--probes "21" is no number from 1 to 20'],
   [['status', '--agent-port', '70000'], '--agent-port "70000" is no number from 1 to 65535'],
   [['status', '-o', 'yaml'], '--output "yaml" is neither json nor text'],
   [['status', '--colour'], "Unknown option '--colour'"],

@@ -14,12 +14,13 @@ Options:
   -n, --namespace NAME        namespace of POD and SERVICE; of losses: only its Services
   -o, --output json           JSON instead of text
       --seconds N             time to watch: losses 10, why 2
-      --follow                watch until ^C (losses)
-      --probe                 send one real probe from the pod's network namespace (why)
+      --follow                watch until ^C (losses, why)
+      --probe                 send real probes from the pod's network namespace (why)
+      --probes N              how many, to meet several endpoints: 1 to 20, default 10
       --udp                   UDP instead of TCP (why)
       --from-outside ADDRESS  the client is this address outside of the cluster instead of a pod (why SERVICE)
       --port N                port of the page on 127.0.0.1; default: any (ui)
-      --node NAME             ask this node: for --from-outside the one that receives the packet
+      --node NAME             ask this node: for --from-outside the one that receives the packet, by NodePort without a load balancer
       --agent NODE=URL        use this agent; repeatable; without kubectl
       --agent-namespace NAME  namespace of the agents' pods; default: kube-system
       --selector LABELS       labels of the agents' pods; default: app.kubernetes.io/name=switchyard, else k8s-app=kube-proxy
@@ -37,6 +38,7 @@ const options = {
   seconds: { type: 'string' },
   follow: { type: 'boolean' },
   probe: { type: 'boolean' },
+  probes: { type: 'string' },
   udp: { type: 'boolean' },
   'from-outside': { type: 'string' },
   node: { type: 'string' },
@@ -65,7 +67,8 @@ export interface Config {
   readonly isJson: boolean;
   readonly seconds: number | undefined;
   readonly follow: boolean;
-  readonly probe: boolean;
+  /** 0: none is sent. */
+  readonly probes: number;
   readonly protocol: 'TCP' | 'UDP';
   readonly fromOutside: string | undefined;
   readonly node: string | undefined;
@@ -101,7 +104,7 @@ export function readConfig(
     isJson: output === 'json',
     seconds: values.seconds === undefined ? undefined : wholeNumber('--seconds', values.seconds, 3600),
     follow: values.follow ?? false,
-    probe: values.probe ?? false,
+    probes: probesOf(values),
     protocol: values.udp === true ? 'UDP' : 'TCP',
     fromOutside: values['from-outside'],
     node: values.node,
@@ -117,6 +120,13 @@ export function readConfig(
       flags: kubectlFlags.flatMap((name) => (values[name] === undefined ? [] : [`--${name}=${values[name]}`])),
     },
   };
+}
+
+const defaultProbes = 10;
+
+function probesOf({ probe = false, probes }: { readonly probe?: boolean; readonly probes?: string }): number {
+  if (probes !== undefined) return wholeNumber('--probes', probes, 20);
+  return probe ? defaultProbes : 0;
 }
 
 function parse(args: readonly string[]) {

@@ -6,6 +6,8 @@ import type { CommandContext, ExitStatus } from './context.ts';
 interface NodeStatus {
   readonly node: string;
   readonly mode: string;
+  /** Explains another proxy, and programs nothing. */
+  readonly isObserver: boolean;
   readonly version: string;
   readonly families: readonly {
     readonly ipFamily: string;
@@ -44,10 +46,10 @@ export async function statusCommand(
 }
 
 function statusText(statuses: readonly NodeStatus[], now: number): string {
-  const rows = statuses.flatMap(({ node, mode, version, families, conntrack }) =>
+  const rows = statuses.flatMap(({ node, mode, isObserver, version, families, conntrack }) =>
     families.map((family) => [
       node,
-      mode,
+      isObserver ? `${mode} (observer)` : mode,
       version,
       family.ipFamily,
       String(family.services),

@@ -12,7 +12,8 @@ interface EndpointView {
 interface ServiceView {
   readonly key: string;
   readonly status: { readonly kind: string };
-  /** Absent for a refused Service port that the kernel does not have. */
+  /** Absent, as the next, for a refused Service port that the kernel does not have. */
+  readonly policies?: { readonly internal: string; readonly external: string };
   readonly endpoints?: readonly EndpointView[];
 }
 
@@ -52,14 +53,14 @@ interface NodeAnswer {
 function tableText(service: string, answers: readonly NodeAnswer[], differences: readonly string[]): string {
   const rows = answers.flatMap(({ node, families }) =>
     families.flatMap(({ ipFamily, generation, services }) =>
-      services.map(({ key, status, endpoints = [] }) => [
+      services.map((service) => [
         node,
         ipFamily,
-        key,
-        status.kind,
+        service.key,
+        service.status.kind,
         `${generation ?? '-'}`,
-        countText(endpoints, 'Cluster'),
-        countText(endpoints, 'Local'),
+        countText(service, 'Cluster'),
+        countText(service, 'Local'),
       ]),
     ),
   );
@@ -68,8 +69,9 @@ function tableText(service: string, answers: readonly NodeAnswer[], differences:
   return `${table}${differences.length === 0 ? '\nall nodes agree\n' : `\n${differences.join('\n')}\n`}`;
 }
 
-/** Endpoints that a policy may use, of all. */
-function countText(endpoints: readonly EndpointView[], policy: string): string {
+/** Endpoints that a policy may use, of all; `-` for a policy that the Service does not have. */
+function countText({ endpoints = [], policies }: ServiceView, policy: string): string {
+  if (policies !== undefined && !Object.values(policies).includes(policy)) return '-';
   return `${endpoints.filter(({ usedBy }) => usedBy.includes(policy)).length}/${endpoints.length}`;
 }
 

@@ -1,4 +1,4 @@
-import { addressAndPort, ConfigError, HostError, messageOf, parseIp, type Port } from '@switchyard/core';
+import { addressAndPort, ConfigError, HostError, messageOf, millis, parseIp, type Port } from '@switchyard/core';
 import { askAgent, askLines } from '../access/ask.ts';
 import type { Agent } from '../access/agents.ts';
 import type { CommandContext, ExitStatus } from './context.ts';
@@ -6,6 +6,10 @@ import type { CommandContext, ExitStatus } from './context.ts';
 interface Pod {
   readonly spec: { readonly nodeName?: string };
   readonly status: { readonly podIP?: string; readonly podIPs?: readonly { readonly ip: string }[] };
+}
+
+interface Node {
+  readonly status: { readonly addresses?: readonly { readonly type: string; readonly address: string }[] };
 }
 
 interface Service {
@@ -31,6 +35,7 @@ interface WhyAnswer {
   readonly certainty: string;
   readonly service?: string;
   readonly endpoints: readonly { readonly address: string; readonly nodeName?: string }[];
+  readonly probes: readonly { readonly status: string }[];
 }
 
 interface RemoteLoss {
@@ -55,15 +60,48 @@ interface Question {
   readonly source: 'pod' | 'outside';
 }
 
-/** `why`: asks the client's node, while the nodes of the endpoints watch, and prints five lines. */
+/** `why`: asks the client's node, while the nodes of the endpoints watch, and prints five lines; with `--follow` when they change. */
 export async function whyCommand(context: CommandContext, signal: AbortSignal): Promise<ExitStatus> {
-  const { config, findAgents, print, warn } = context;
+  const { config, findAgents, print, clock } = context;
   const question =
     config.fromOutside === undefined
       ? await ofPod(context, signal)
       : await fromOutside(context, config.fromOutside, signal);
   using found = await findAgents();
-  const here = found.agents.find(({ node }) => node === question.node);
+  let shown = '';
+  let status: ExitStatus = 0;
+  do {
+    let answer: WhyAnswer;
+    try {
+      answer = await answerOf(context, question, { agents: found.agents, signal });
+    } catch (error) {
+      if (config.follow && signal.aborted) return status; // ^C is how it ends
+      throw error;
+    }
+    if (answer.verdict !== 'works' && answer.verdict !== 'forwarded') status = 2;
+    const subject = `${answer.verdict} ${answer.where} ${answer.why.replaceAll(/[\d.]+ ms/g, '')}`;
+    if (subject === shown) continue;
+    shown = subject;
+    if (config.follow && !config.isJson) print(`${new Date(clock.now()).toISOString().slice(11, 19)}\n`);
+    print(config.isJson ? `${JSON.stringify(answer, undefined, config.follow ? 0 : 2)}\n` : text(question, answer));
+  } while (config.follow && !signal.aborted);
+  return status;
+}
+
+interface Asked {
+  readonly agents: readonly Agent[];
+  readonly signal: AbortSignal;
+}
+
+/** Time until another node has read a drop of this moment. */
+const remoteReading = millis(1000);
+
+async function answerOf(
+  { config, warn, clock }: CommandContext,
+  question: Question,
+  { agents, signal }: Asked,
+): Promise<WhyAnswer> {
+  const here = agents.find(({ node }) => node === question.node);
   if (here === undefined) {
     throw new HostError(
       'why.node',
@@ -72,30 +110,36 @@ export async function whyCommand(context: CommandContext, signal: AbortSignal): 
   }
   const stop = new AbortController();
   const remote: RemoteLoss[] = [];
-  const watching = found.agents
+  const watching = agents
     .filter((agent) => agent !== here)
     .map((agent) =>
       collectLosses(agent, remote, AbortSignal.any([signal, stop.signal])).catch((error: unknown) =>
         warn(messageOf(error)),
       ),
     );
-  const answer = await askAgent<WhyAnswer>(here, pathOf(question, config.seconds), {
-    method: config.probe ? 'PUT' : 'GET',
-    signal,
-  });
-  stop.abort();
-  await Promise.all(watching);
-  const whole =
-    answer.verdict === 'unanswered' || answer.verdict === 'forwarded'
-      ? (beyond(answer, question, remote) ?? answer)
-      : answer;
-  print(config.isJson ? `${JSON.stringify(whole, undefined, 2)}\n` : text(question, whole));
-  return whole.verdict === 'works' || whole.verdict === 'forwarded' ? 0 : 2;
+  try {
+    const method = config.probes > 0 ? 'PUT' : 'GET';
+    const answer = await askAgent<WhyAnswer>(here, pathOf(question, config), { method, signal });
+    if (answer.verdict !== 'unanswered' && answer.verdict !== 'forwarded') return answer;
+    const end = clock.now() + remoteReading;
+    for (;;) {
+      const whole = beyond(answer, question, remote);
+      if (whole !== undefined || watching.length === 0 || clock.now() >= end) return whole ?? answer;
+      await clock.sleep(millis(50), signal);
+    }
+  } finally {
+    stop.abort();
+    await Promise.all(watching);
+  }
 }
 
-function pathOf({ from, to, port, protocol, source }: Question, seconds: number | undefined): string {
+function pathOf(
+  { from, to, port, protocol, source }: Question,
+  { seconds = 2, probes }: CommandContext['config'],
+): string {
   const target = `${addressAndPort(parseIp(to), port as Port)}/${protocol}`; // checked by the agent
-  const query = new URLSearchParams({ from, to: target, source, format: 'json', seconds: String(seconds ?? 2) });
+  const query = new URLSearchParams({ from, to: target, source, format: 'json', seconds: String(seconds) });
+  if (probes > 0) query.set('probes', String(probes));
   return `/debug/why?${query}`;
 }
 
@@ -122,10 +166,16 @@ function beyond(answer: WhyAnswer, { from }: Question, losses: readonly RemoteLo
     ...answer,
     verdict: 'lost',
     where: `node ${loss.node}, in the namespace of the ${loss.where?.netns}${hook}`,
-    why: `${loss.why} [${loss.cause}, kernel: ${loss.reason}]`,
+    why: `${shareText(answer.probes)}${loss.why} [${loss.cause}, kernel: ${loss.reason}]`,
     advice: loss.advice ?? '',
     certainty: loss.client === from ? (loss.certainty ?? 'likely') : 'likely',
   };
+}
+
+/** Share of the unanswered probes; empty if none was answered. */
+function shareText(probes: WhyAnswer['probes']): string {
+  const unanswered = probes.filter(({ status }) => status !== 'answered').length;
+  return unanswered === probes.length ? '' : `${unanswered} of ${probes.length} probes: `;
 }
 
 function text(
@@ -165,16 +215,30 @@ async function fromOutside(context: CommandContext, address: string, signal: Abo
   const [serviceText = ''] = config.operands;
   const { service, port: entry } = await readService(context, serviceText, signal);
   const ingress = service.status?.loadBalancer?.ingress?.find(({ ip }) => ip !== undefined)?.ip;
-  if (ingress === undefined)
-    throw new HostError('why.outside', `Service ${serviceText} has no load-balancer IP in its status`);
-  return {
-    from: address,
-    to: ingress,
-    port: entry.port,
-    protocol: config.protocol,
-    node: config.node,
-    source: 'outside',
-  };
+  const frontend =
+    ingress === undefined
+      ? await nodePortOf(context, { serviceText, nodePort: entry.nodePort }, signal)
+      : { to: ingress, port: entry.port };
+  return { from: address, ...frontend, protocol: config.protocol, node: config.node, source: 'outside' };
+}
+
+/** Address of the named node with a NodePort, for a Service without a load balancer. */
+async function nodePortOf(
+  context: CommandContext,
+  { serviceText, nodePort }: { readonly serviceText: string; readonly nodePort: number | undefined },
+  signal: AbortSignal,
+): Promise<Pick<Question, 'to' | 'port'>> {
+  const { node: name, fromOutside: client = '' } = context.config;
+  if (nodePort === undefined || name === undefined) {
+    const next = nodePort === undefined ? 'and no NodePort' : 'name a node with --node to use its NodePort';
+    throw new HostError('why.outside', `Service ${serviceText} has no load-balancer IP in its status; ${next}`);
+  }
+  const { status } = await get<Node>(context, 'node', name, signal);
+  const to = status.addresses?.find(
+    ({ type, address }) => type === 'InternalIP' && address.includes(':') === client.includes(':'),
+  )?.address;
+  if (to === undefined) throw new HostError('why.outside', `node ${name} has no InternalIP of the family of ${client}`);
+  return { to, port: nodePort };
 }
 
 async function serviceTarget(

@@ -51,7 +51,7 @@ function row(cells, name = 'td') {
 function showNodes() {
   const head = [['node'], ['mode'], ['version'], ['family'], ['Services', 'number'], ['last apply'], ['failed'], ['connection tracking', 'number']];
   byId('nodes').replaceChildren(row(head, 'th'), ...nodes.flatMap((node) => node.families.map((family) => row([
-    [node.node], [node.mode], [node.version], [family.ipFamily], [family.services, 'number'],
+    [node.node], [node.isObserver ? node.mode + ' (observer)' : node.mode], [node.version], [family.ipFamily], [family.services, 'number'],
     [family.lastApplied ? new Date(family.lastApplied).toLocaleTimeString() : 'never'],
     family.failure || family.failedServices ? [family.failure ? family.failure.text : family.failedServices + ' Services', 'bad'] : ['none', 'good'],
     [node.conntrack ? node.conntrack.entries + ' of ' + node.conntrack.limit : '', node.conntrack && node.conntrack.full ? 'number bad' : 'number'],

@@ -113,12 +113,74 @@ test('table shows that all nodes agree about a Service', async () => {
 });
 
 test('why --probe: a Service that works', async () => {
-  const { exitCode, stdout } = await plugin('why', caller, 'zeroapp', '--probe');
+  const { exitCode, stdout } = await plugin('why', caller, 'zeroapp', '--probes=1');
   expect(stdout).toMatch(new RegExp(`^\\S+ -> ${clusterIp}:80/TCP \\(default/zeroapp:http/TCP\\)$`, 'm'));
   expect(stdout).toMatch(
     /^verdict {2}works\nwhere {4}end to end\nwhy {6}the probe was answered after \S+ ms\nchange {3}nothing\nsure {5}sure$/m,
   );
   expect(exitCode).toBe(0);
+});
+
+test('why --probe: enough probes to meet all endpoints', async () => {
+  const { exitCode, stdout } = await plugin('why', caller, 'zeroapp', '--probe');
+  expect(stdout).toMatch(/^why {6}all 10 probes were answered, the slowest after \S+ ms$/m);
+  expect(exitCode).toBe(0);
+});
+
+test('why: a port on which no endpoint listens, be it on this node or on the other', async () => {
+  const serviceOf = (name: string, selector?: Readonly<Record<string, string>>) => ({
+    metadata: { name, namespace: 'default' },
+    spec: { ports: [{ port: 80, targetPort: 9999 }], ...(selector === undefined ? {} : { selector }) },
+  });
+  await cluster.api.create(apiResources.services, serviceOf('deaf', { app: 'zeroapp' }), signal);
+  await cluster.api.create(apiResources.services, serviceOf('deaf-remote'), signal);
+  const labels = { 'kubernetes.io/service-name': 'deaf-remote' };
+  const slice = {
+    metadata: { name: 'deaf-remote-1', namespace: 'default', labels },
+    addressType: 'IPv4' as const,
+    ports: [{ port: 9999 }],
+    endpoints: [{ addresses: [remoteAddress], nodeName: nodes[1].nodeName }],
+  };
+  await cluster.api.create(apiResources.endpointSlices, slice, signal);
+  const { exitCode, stdout } = await plugin('why', caller, 'deaf', '--probes=20');
+  expect(stdout).toMatch(/^why {6}nothing listens on \S+:9999 \[noListener, kernel: NO_SOCKET\]$/m);
+  expect(exitCode).toBe(2);
+  const remote = await plugin('why', caller, 'deaf-remote', '--probe');
+  expect(remote.stdout).toMatch(/^where {4}node node2, in the namespace of the pod$/m);
+  expect(remote.stdout).toMatch(/^why {6}nothing listens on \S+:9999 \[noListener, kernel: NO_SOCKET\]$/m);
+});
+
+test('why --from-outside: by NodePort where there is no load balancer', async () => {
+  const asked = ['why', 'zeroapp', '--from-outside=172.18.0.100'];
+  const { stderr } = await plugin(...asked);
+  expect(stderr).toMatch(
+    /Service zeroapp has no load-balancer IP in its status; name a node with --node to use its NodePort/,
+  );
+  const { stdout, exitCode } = await plugin(...asked, '--node=node1', '--seconds=1');
+  expect(stdout).toMatch(
+    /^172\.18\.0\.100 -> 172\.18\.0\.11:3\d+\/TCP \(default\/zeroapp:http\/TCP\)\nverdict {2}forwarded$/m,
+  );
+  expect(exitCode).toBe(0);
+});
+
+test('why --follow: answers again when the answer changes', async () => {
+  const agents = nodes.map((node) => `--agent=${node.nodeName}=http://${node.addresses.IPv4}:10249`);
+  const args = ['why', caller, 'later', '--probe', '--follow', ...agents, `--kubeconfig=${cluster.insideKubeconfig}`];
+  const later = {
+    metadata: { name: 'later', namespace: 'default' },
+    spec: { ports: [{ port: 80, targetPort: 8080 }] },
+  };
+  await cluster.api.create(apiResources.services, later, signal);
+  const following = cluster.lab.apiServer.spawn(program, args, { env: { KUBECTL: kubectl }, logName: 'follow' });
+  const shown = async () =>
+    [...(await readFile(following.logFile, 'utf8')).matchAll(/^verdict {2}(\w+)$/gm)].map(([, one]) => one);
+  await until(async () => (await shown()).length === 1);
+  const selector = { kind: 'merge', body: { spec: { selector: { app: 'zeroapp' } } } } as const;
+  await cluster.api.patch(apiResources.services, { namespace: 'default', name: 'later' }, selector, signal);
+  await until(async () => (await shown()).length === 2);
+  await following.stop();
+  expect(await following.ended).toBe(2);
+  expect(await shown()).toEqual(['refused', 'works']);
 });
 
 test('why: a Service without endpoints', async () => {
@@ -139,15 +201,11 @@ test("why: a packet that the endpoint's node drops", async () => {
     `nft 'table inet other { chain c { type filter hook forward priority 0 ; ip daddr ${remoteAddress} drop ; } ; }'`,
   );
   try {
-    // One of two endpoints is concerned, so some probes work.
-    let found = '';
-    for (let attempt = 0; attempt < 12 && !found.includes('lost'); attempt++) {
-      found = (await plugin('why', caller, 'zeroapp', '--probe')).stdout;
-    }
+    const { stdout: found } = await plugin('why', caller, 'zeroapp', '--probes=20');
     expect(found).toMatch(/^verdict {2}lost$/m);
     expect(found).toMatch(/^where {4}node node2, in the namespace of the node, at the hook forward$/m);
     expect(found).toMatch(
-      /^why {6}a rule that is not of the Service proxy dropped it.* \[otherRule, kernel: NETFILTER_DROP\]$/m,
+      /^why {6}\d+ of 20 probes: a rule that is not of the Service proxy dropped it.* \[otherRule, kernel: NETFILTER_DROP\]$/m,
     );
   } finally {
     await shell(other, 'nft delete table inet other');

@@ -10,6 +10,7 @@ export async function statusAnswer(state: DebugState): Promise<Readonly<Record<s
   return {
     node: state.nodeName,
     mode: state.mode,
+    isObserver: state.proxyLag > 0,
     version,
     netns: ownNetns(),
     families: state.ipFamilies.map((ipFamily) => ({

@@ -6,35 +6,38 @@ import type { ProbeOutcome } from '../why/send-probe.ts';
 import type { DebugState } from './debug-state.ts';
 import { type ExplainedFlow, explainFlow, type ExplainQuery, parseExplainQuery, tableFor } from './debug-explain.ts';
 import { type OpenDrops, openKernelDrops, openReader, viewOf } from './debug-losses.ts';
-import { parseTime } from './query-parameters.ts';
+import { parseNumber, parseTime } from './query-parameters.ts';
 
 const whyUsage = [
-  'usage: /debug/why?from=ADDRESS&to=ADDRESS:PORT[/PROTOCOL][&seconds=N][&source=pod|node|outside][&format=text|json]',
+  'usage: /debug/why?from=ADDRESS&to=ADDRESS:PORT[/PROTOCOL][&seconds=N][&probes=N][&source=pod|node|outside][&format=text|json]',
   '  GET watches the flow for some seconds (default 2, at most 60)',
-  '  PUT also sends one probe from the network namespace that has the address `from`; TCP and UDP',
+  '  PUT also sends probes (default 1, at most 20) from the network namespace that has the address `from`; TCP and UDP',
   '  other parameters: as /debug/explain',
   '',
 ].join('\n');
 
 const maxSeconds = 60;
+const maxProbes = 20;
 const probeTimeout = millis(1500);
 /** Time from a drop to its record, and for the answer to an answer. */
 const settleTime = millis(100);
 
-/** Sends a probe of a query. Rejects with `HostError`. */
-export type SendProbe = (query: ExplainQuery) => Promise<ProbeOutcome>;
+/** Sends probes of a query at once. Rejects with `HostError`. */
+export type SendProbes = (query: ExplainQuery, count: number) => Promise<readonly ProbeOutcome[]>;
 
 /** `/debug/why`: why packets of one flow get no answer, in five lines. */
 export function whyRoute(
   state: DebugState,
   open: OpenDrops = openKernelDrops,
-  send: SendProbe = sendFromPod,
+  send: SendProbes = sendFromPod,
 ): HttpHandler {
   return async ({ method, query: parameters }, signal) => {
-    const query = parseExplainQuery(parameters, ['seconds']);
+    const query = parseExplainQuery(parameters, ['seconds', 'probes']);
     if (typeof query === 'string') return textAnswer(400, `${query}\n\n${whyUsage}`);
     const time = parseTime(parameters, { standard: 2, max: maxSeconds });
     if (typeof time === 'string') return textAnswer(400, `${time}\n\n${whyUsage}`);
+    const count = parseNumber(parameters, 'probes', { standard: 1, max: maxProbes });
+    if (typeof count === 'string') return textAnswer(400, `${count}\n\n${whyUsage}`);
     const withProbe = method === 'PUT';
     if (withProbe && query.protocol === 'SCTP') return textAnswer(400, `SCTP has no probe: use GET\n\n${whyUsage}`);
     const table = tableFor(state, query);
@@ -42,9 +45,9 @@ export function whyRoute(
     const { reader } = await openReader(state, open, signal);
     using _ = reader;
     await reader.start(viewOf(state), signal);
-    let probe: ProbeOutcome | undefined;
+    let probes: readonly ProbeOutcome[] = [];
     try {
-      if (withProbe) probe = await send(query);
+      if (withProbe) probes = await send(query, count);
       else await state.clock.sleep(time, signal);
     } catch (error) {
       if (!(error instanceof HostError)) throw error;
@@ -53,17 +56,21 @@ export function whyRoute(
     await state.clock.sleep(settleTime, signal);
     const flow = explainFlow(state, table, query);
     const losses = await lossesOf(flow, { reader, state, query }, signal);
-    const answer = judge({ explanation: flow.explanation, probe, losses, watched: reader.watchesPackets });
-    return whyReply(query, answer, { flow, probe, losses, state });
+    const answer = judge({ explanation: flow.explanation, probes, losses, watched: reader.watchesPackets });
+    return whyReply(query, answer, { flow, probes, losses, state });
   };
 }
 
 /** The package and the addon are loaded with the first probe. */
-async function sendFromPod({ from, to, port, protocol }: ExplainQuery): Promise<ProbeOutcome> {
+async function sendFromPod(
+  { from, to, port, protocol }: ExplainQuery,
+  count: number,
+): Promise<readonly ProbeOutcome[]> {
   if (protocol === 'SCTP') throw new HostError('why.protocol', 'SCTP has no probe');
   const { namespaceOf } = await import('../why/pod-namespace.ts');
   const { sendProbe } = await import('../why/send-probe.ts');
-  return sendProbe({ netns: namespaceOf(from), address: to, port, protocol, timeout: probeTimeout });
+  const target = { netns: namespaceOf(from), address: to, port, protocol, timeout: probeTimeout };
+  return Promise.all(Array.from({ length: count }, () => sendProbe(target)));
 }
 
 interface Watched {
@@ -88,17 +95,24 @@ async function lossesOf(
 
 interface Facts {
   readonly flow: ExplainedFlow;
-  readonly probe: ProbeOutcome | undefined;
+  readonly probes: readonly ProbeOutcome[];
   readonly losses: readonly Loss[];
   readonly state: DebugState;
 }
 
-function whyReply(query: ExplainQuery, answer: WhyAnswer, { flow, probe, losses, state }: Facts): HttpAnswer {
+function whyReply(query: ExplainQuery, answer: WhyAnswer, { flow, probes, losses, state }: Facts): HttpAnswer {
   const { explanation } = flow;
   if (query.format === 'json') {
     const verdict = explanation.verdict;
     const endpoints = verdict.kind === 'forward' ? verdict.endpoints : [];
-    return jsonAnswer(200, { node: state.nodeName, ...answer, service: explanation.service, endpoints, probe, losses });
+    return jsonAnswer(200, {
+      node: state.nodeName,
+      ...answer,
+      service: explanation.service,
+      endpoints,
+      probes,
+      losses,
+    });
   }
   const to = `${addressAndPort(query.to, query.port)}/${query.protocol}`;
   const service = explanation.service === undefined ? '' : ` (${explanation.service})`;

@@ -9,16 +9,28 @@ export function faultOfNames(parameters: URLSearchParams, known: readonly string
   return undefined;
 }
 
-/** `seconds`, or the fault as text. */
-export function parseTime(
+interface NumberRange {
+  readonly standard: number;
+  readonly max: number;
+}
+
+/** A whole number from 1, or the fault as text. */
+export function parseNumber(
   parameters: URLSearchParams,
-  { standard, max }: { readonly standard: number; readonly max: number },
-): Millis | string {
-  const text = parameters.get('seconds') ?? String(standard);
-  const time = Number(text);
-  return /^\d+$/.test(text) && time >= 1 && time <= max
-    ? seconds(time)
-    : `seconds ${JSON.stringify(text)} is no number from 1 to ${max}`;
+  name: string,
+  { standard, max }: NumberRange,
+): number | string {
+  const text = parameters.get(name) ?? String(standard);
+  const number = Number(text);
+  return /^\d+$/.test(text) && number >= 1 && number <= max
+    ? number
+    : `${name} ${JSON.stringify(text)} is no number from 1 to ${max}`;
+}
+
+/** `seconds`, or the fault as text. */
+export function parseTime(parameters: URLSearchParams, range: NumberRange): Millis | string {
+  const number = parseNumber(parameters, 'seconds', range);
+  return typeof number === 'string' ? number : seconds(number);
 }
 
 /** `format`, absent without one, or the fault as text. */

@@ -33,15 +33,15 @@ const silent = { status: 'silent', took: millis(1500) } as const;
 const refused = { status: 'failed', code: 'ECONNREFUSED', took: millis(1) } as const;
 
 test.each<[string, Partial<Observation>, object]>([
-  ['an answered probe works', { probe: answered }, { verdict: 'works', certainty: 'sure' }],
+  ['an answered probe works', { probes: [answered] }, { verdict: 'works', certainty: 'sure' }],
   [
     'a loss beside an answered probe is mentioned',
-    { probe: answered, losses: [loss] },
+    { probes: [answered], losses: [loss] },
     { why: expect.stringContaining('a rule dropped it') },
   ],
   [
     'a loss has its place, its reason and its advice',
-    { probe: silent, losses: [loss] },
+    { probes: [silent], losses: [loss] },
     {
       verdict: 'lost',
       where: 'this node, in the namespace of the node, at the hook forward, on the way back',
@@ -57,18 +57,36 @@ test.each<[string, Partial<Observation>, object]>([
   ],
   [
     'an unanswered probe that was not dropped here went on',
-    { probe: silent },
+    { probes: [silent] },
     { verdict: 'unanswered', where: 'beyond this node', certainty: 'likely' },
   ],
-  ['a failed probe has its error', { probe: refused }, { why: expect.stringContaining('failed with ECONNREFUSED') }],
-  ['without BPF nothing is certain', { probe: silent, watched: false }, { where: 'unknown', certainty: 'unknown' }],
+  ['a failed probe has its error', { probes: [refused] }, { why: expect.stringContaining('failed with ECONNREFUSED') }],
+  [
+    'several answered probes have the time of the slowest',
+    { probes: [{ ...answered, took: millis(7) }, answered] },
+    { why: 'all 2 probes were answered, the slowest after 7.0 ms' },
+  ],
+  [
+    'of several probes the lost ones are counted',
+    { probes: [answered, silent, silent], losses: [loss] },
+    { verdict: 'lost', why: '2 of 3 probes: a rule dropped it [otherRule, kernel: NETFILTER_DROP]' },
+  ],
+  [
+    'of several probes the unanswered ones are counted',
+    { probes: [answered, silent, refused] },
+    {
+      verdict: 'unanswered',
+      why: expect.stringMatching(/^2 of 3 probes: got no answer or failed with ECONNREFUSED; /),
+    },
+  ],
+  ['without BPF nothing is certain', { probes: [silent], watched: false }, { where: 'unknown', certainty: 'unknown' }],
   ['without a probe it is forwarded', {}, { verdict: 'forwarded', certainty: 'likely' }],
 ])('%s', (_, more, expected) => {
-  expect(judge({ explanation: forward, probe: undefined, losses: [], watched: true, ...more })).toMatchObject(expected);
+  expect(judge({ explanation: forward, probes: [], losses: [], watched: true, ...more })).toMatchObject(expected);
 });
 
 test('the answer has five lines', () => {
-  const text = answerText('a -> b', judge({ explanation: reject, probe: undefined, losses: [], watched: true }));
+  const text = answerText('a -> b', judge({ explanation: reject, probes: [], losses: [], watched: true }));
   expect(
     text
       .trim()

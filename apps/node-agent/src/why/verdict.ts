@@ -5,8 +5,7 @@ import type { ProbeOutcome } from './send-probe.ts';
 /** Facts about one flow. */
 export interface Observation {
   readonly explanation: Explanation;
-  /** Undefined: none was sent. */
-  readonly probe: ProbeOutcome | undefined;
+  readonly probes: readonly ProbeOutcome[];
   /** Losses of this flow while it was watched, the most frequent first. */
   readonly losses: readonly Loss[];
   /** Whether dropped packets could be watched. */
@@ -26,29 +25,44 @@ const nothingToDo = 'nothing';
 
 /** Puts together what the Service wants, what a probe met, and what the kernel dropped. */
 export function judge(observation: Observation): WhyAnswer {
-  const { explanation, probe, losses } = observation;
+  const { explanation, probes, losses } = observation;
   const [loss] = losses;
-  if (probe?.status === 'answered') {
+  if (probes.length > 0 && unansweredOf(probes).length === 0) {
     const where = loss === undefined ? '' : `; other packets are lost: ${loss.why}`;
+    const slowest = `${Math.max(...probes.map(({ took }) => took)).toFixed(1)} ms`;
+    const all = `all ${probes.length} probes were answered, the slowest after ${slowest}`;
     return {
       verdict: 'works',
       where: 'end to end',
-      why: `the probe was answered after ${probe.took.toFixed(1)} ms${where}`,
+      why: `${probes.length === 1 ? `the probe was answered after ${slowest}` : all}${where}`,
       advice: loss?.advice ?? nothingToDo,
       certainty: 'sure',
     };
   }
-  if (loss !== undefined) return fromLoss(loss);
+  if (loss !== undefined) return fromLoss(loss, probes);
   return withoutLoss(observation, explanation);
 }
 
-function fromLoss({ cause, where, why, advice, certainty, direction, reason }: Loss): WhyAnswer {
+function unansweredOf(probes: readonly ProbeOutcome[]): readonly ProbeOutcome[] {
+  return probes.filter(({ status }) => status !== 'answered');
+}
+
+/** Share of the unanswered probes; empty if all or none were answered. */
+function shareText(probes: readonly ProbeOutcome[]): string {
+  const unanswered = unansweredOf(probes).length;
+  return unanswered === 0 || unanswered === probes.length ? '' : `${unanswered} of ${probes.length} probes: `;
+}
+
+function fromLoss(
+  { cause, where, why, advice, certainty, direction, reason }: Loss,
+  probes: readonly ProbeOutcome[],
+): WhyAnswer {
   const place = where.netns === 'socket' ? 'at the socket of the client' : `in the namespace of the ${where.netns}`;
   const hook = where.hook === undefined ? '' : `, at the hook ${where.hook}`;
   return {
     verdict: refusals.has(cause) ? 'refused' : 'lost',
     where: `this node, ${place}${hook}${direction === 'answer' ? ', on the way back' : ''}`,
-    why: `${why} [${cause}, kernel: ${reason}]`,
+    why: `${shareText(probes)}${why} [${cause}, kernel: ${reason}]`,
     advice,
     certainty,
   };
@@ -57,7 +71,7 @@ function fromLoss({ cause, where, why, advice, certainty, direction, reason }: L
 const refusals: ReadonlySet<string> = new Set(['noEndpoints', 'noLocalEndpoint', 'sourceNotAllowed', 'unknownPort']);
 
 /** Nothing was dropped here: the Service's own decision, else what the probe met. */
-function withoutLoss({ probe, watched }: Observation, { verdict, reasons }: Explanation): WhyAnswer {
+function withoutLoss({ probes, watched }: Observation, { verdict, reasons }: Explanation): WhyAnswer {
   const text = reasons.map((reason) => reason.text).join('; ');
   switch (verdict.kind) {
     case 'reject':
@@ -79,7 +93,7 @@ function withoutLoss({ probe, watched }: Observation, { verdict, reasons }: Expl
       };
     case 'forward':
       return forwarded(
-        probe,
+        probes,
         watched,
         verdict.endpoints.map(({ address, nodeName }) => `${address} on ${nodeName ?? '?'}`),
       );
@@ -88,9 +102,9 @@ function withoutLoss({ probe, watched }: Observation, { verdict, reasons }: Expl
   }
 }
 
-function forwarded(probe: ProbeOutcome | undefined, watched: boolean, endpoints: readonly string[]): WhyAnswer {
+function forwarded(probes: readonly ProbeOutcome[], watched: boolean, endpoints: readonly string[]): WhyAnswer {
   const to = endpoints.slice(0, 3).join(', ') + (endpoints.length > 3 ? `, and ${endpoints.length - 3} more` : '');
-  if (probe === undefined) {
+  if (probes.length === 0) {
     return {
       verdict: 'forwarded',
       where: 'this node',
@@ -99,11 +113,14 @@ function forwarded(probe: ProbeOutcome | undefined, watched: boolean, endpoints:
       certainty: watched ? 'likely' : 'unknown',
     };
   }
-  const outcome = probe.status === 'failed' ? `failed with ${probe.code}` : 'got no answer';
+  const outcomes = new Set(
+    unansweredOf(probes).map((probe) => (probe.status === 'failed' ? `failed with ${probe.code}` : 'got no answer')),
+  );
+  const subject = shareText(probes) === '' ? 'the probe ' : shareText(probes);
   return {
     verdict: 'unanswered',
     where: watched ? 'beyond this node' : 'unknown',
-    why: `the probe ${outcome}; this node forwards it to ${to}${watched ? ' and dropped no packet of it' : ''}`,
+    why: `${subject}${[...outcomes].join(' or ')}; this node forwards it to ${to}${watched ? ' and dropped no packet of it' : ''}`,
     advice: 'ask the nodes of these endpoints',
     certainty: watched ? 'likely' : 'unknown',
   };
