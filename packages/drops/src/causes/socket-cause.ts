@@ -1,6 +1,7 @@
-import { addressAndPort, type Port } from '@switchyard/core';
+import { addressAndPort, type Port, type ServiceForwarding } from '@switchyard/core';
 import { type Subject, tcpFlagBits as flags } from './drop-subject.ts';
 import type { Loss } from './explain-drop.ts';
+import type { ServerPlace } from './service-index.ts';
 
 /** Cause, sentence and certainty of a loss. */
 export type Found = Pick<Loss, 'cause' | 'why' | 'certainty'>;
@@ -38,12 +39,17 @@ export function socketCause(subject: Subject): Found | undefined {
   return { cause: 'noListener', why: `nothing listens on ${endpoint}`, certainty: 'sure' };
 }
 
-/** Whether a Service may lead to the endpoint on any node: it is ready, or serves while it terminates, or did a moment ago. */
+/** Whether a proxy of any node may choose the endpoint, or might a moment ago. */
 function isUsedByProxies({ asked, services, view }: Subject): boolean {
   const before = services.flatMap(({ key }) => view.tableBefore?.services.get(key) ?? []);
-  return [...services, ...before].some(({ knownEndpoints }) =>
-    knownEndpoints.some(
-      ({ address, port, ready, serving }) => address === asked.address && port === asked.port && (ready || serving),
-    ),
-  );
+  return [...services, ...before].some((service) => mayLeadTo(service, asked));
+}
+
+/** A terminating endpoint is used if there is no ready one, for policy Local on its node (KEP-1669). */
+function mayLeadTo({ knownEndpoints, policies }: ServiceForwarding, { address, port }: ServerPlace): boolean {
+  const endpoint = knownEndpoints.find((one) => one.address === address && one.port === port);
+  if (endpoint === undefined || endpoint.ready || !endpoint.serving) return endpoint?.ready ?? false;
+  const others = knownEndpoints.filter(({ ready }) => ready);
+  const isLocal = policies.internal === 'Local' || policies.external === 'Local';
+  return others.length === 0 || (isLocal && !others.some(({ nodeName }) => nodeName === endpoint.nodeName));
 }
