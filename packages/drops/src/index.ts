@@ -6,6 +6,7 @@ export { type DropCounter, type NewDrops, openDropCounter, type PlacedDrop } fro
 export type { DropRecord, TrackedFlow } from './kernel/drop-records.ts';
 export type { DropPlace, PacketPlace } from './kernel/kernel-functions.ts';
 export { type ConntrackState, readConntrackState, type ReadFile } from './kernel/conntrack-state.ts';
-export { listNamespaces, type ProcessNamespace } from './kernel/namespaces.ts';
+export { listNamespaces, ownCookie, type ProcessNamespace } from './kernel/namespaces.ts';
 export { LossReader, type LossReading, type LossSources, type ServiceView } from './loss-reader.ts';
 export type { ReadCounters } from './refusal-counts.ts';
+export { listUnansweredFlows, type UnansweredFlow } from './kernel/unanswered-flows.ts';

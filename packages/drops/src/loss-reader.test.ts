@@ -34,6 +34,7 @@ const refused = (spec: DropSpec = {}) => placedDrop({ to: '10.96.0.11:80', ...sp
 
 function readerOf(sources: Partial<LossSources>): LossReader {
   return new LossReader({
+    netns: nodeNetns,
     counter: undefined,
     readCounters: undefined,
     readFile: () => undefined,
@@ -167,7 +168,7 @@ describe('namespaces', () => {
 
 describe('listed namespaces', () => {
   const listed = (...inodes: readonly number[]): readonly ProcessNamespace[] =>
-    [nodeNetns, ...inodes].map((inode) => ({ inode, folder: `/proc/${inode}`, addresses: new Set() }));
+    [nodeNetns, ...inodes].map((inode) => ({ inode, cookie: inode, folder: `/proc/${inode}`, addresses: new Set() }));
   const view = serviceView({ podCidrs: [parseCidr('10.244.1.0/24')] });
   /** Of a namespace that is not the node's, to a pod with an address of this node. */
   const toPod = placedDrop({ netns: podNetns, reason: 'IP_RPFILTER', to: '10.244.1.5:8080' });
@@ -206,6 +207,8 @@ describe('listed namespaces', () => {
 
   test('decide nothing where processes of pods are not visible', async () => {
     expect((await lossesOf([0, listed()])).found).toEqual([1]);
+    const unknown = listed(7).map((one) => ({ ...one, cookie: undefined }));
+    expect((await lossesOf([0, unknown])).found).toEqual([1]);
   });
 });
 

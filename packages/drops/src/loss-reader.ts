@@ -4,6 +4,7 @@ import {
   cidrContains,
   type DataplaneTraits,
   type ForwardingTable,
+  HostError,
   type IpAddress,
   type IpFamily,
   ipFamilyOf,
@@ -19,8 +20,10 @@ import { type ServerPlace, ServiceIndex } from './causes/service-index.ts';
 import { type ListenOverflow, ListenOverflows } from './kernel/listen-overflows.ts';
 import { NodeNamespaces, type ProcessNamespace } from './kernel/namespaces.ts';
 import { type ConntrackState, type ReadFile, readConntrackState } from './kernel/conntrack-state.ts';
+import type { UnansweredFlow } from './kernel/unanswered-flows.ts';
 import type { DropCounter, PlacedDrop } from './kernel/drop-counter.ts';
 import { type ReadCounters, RefusalCounts } from './refusal-counts.ts';
+import { WaitingFlows } from './waiting-flows.ts';
 
 /** Forwarding of the node's proxy, and the addresses that make a packet the node's. */
 export interface ServiceView {
@@ -36,8 +39,6 @@ export interface ServiceView {
    * separate their drops. Empty: all drops are this node's.
    */
   readonly podCidrs: readonly Cidr[];
-  /** Inode of the node's own network namespace. */
-  readonly netns: number;
 }
 
 /** Losses since the last reading. */
@@ -52,6 +53,8 @@ export interface LossReading {
 
 /** Sources of a reader. At least one of `counter` and `readCounters`. */
 export interface LossSources {
+  /** Cookie of the node's own network namespace; 0: unknown. */
+  readonly netns: number;
   /** Packets that the kernel drops; undefined where they cannot be watched. The reader owns it. */
   readonly counter: DropCounter | undefined;
   /** Refusals without a packet; undefined where each refusal drops one, and `counter` is there. */
@@ -59,6 +62,8 @@ export interface LossSources {
   readonly readFile: ReadFile;
   /** Network namespaces of the node and its pods, to separate their drops from others' and to find full accept queues. Default: none are looked at. */
   readonly namespaces?: () => readonly ProcessNamespace[];
+  /** Connections without an answer. Default: they are not looked at. May throw `HostError`. */
+  readonly unanswered?: () => readonly UnansweredFlow[];
   /** See `NodeView`. */
   readonly chainsAt?: NodeView['chainsAt'];
   /** Now, of CLOCK_MONOTONIC. */
@@ -81,20 +86,26 @@ export class LossReader implements Disposable {
   readonly #sources: LossSources;
   readonly #refusals: RefusalCounts | undefined;
   readonly #indexes = new Map<IpFamily, ServiceIndex>();
+  /** Of tables before. */
+  readonly #formerIndexes = new Map<IpFamily, ServiceIndex>();
   #conntrack: ConntrackState | undefined;
   readonly #overflows: ListenOverflows;
+  /** Undefined without the right to list flows, too. */
+  #waiting: WaitingFlows | undefined;
+  #waitingRead: number = -Infinity;
   readonly #namespaces: NodeNamespaces | undefined;
   #queuesRead: number = -Infinity;
   /** Tables of each family, oldest first. */
   readonly #histories = new Map<IpFamily, AppliedTable[]>();
 
   constructor(sources: LossSources) {
-    const { readCounters, readFile, namespaces, monotonic } = sources;
+    const { readCounters, readFile, namespaces, monotonic, unanswered } = sources;
     this.#sources = sources;
     this.#namespaces = namespaces === undefined ? undefined : new NodeNamespaces(namespaces, monotonic);
     this.#refusals = readCounters === undefined ? undefined : new RefusalCounts(readCounters);
     this.#conntrack = readConntrackState(readFile);
     this.#overflows = new ListenOverflows(readFile);
+    this.#waiting = unanswered === undefined ? undefined : new WaitingFlows(unanswered);
   }
 
   /** Whether packets are watched, and not only counters. */
@@ -106,6 +117,7 @@ export class LossReader implements Disposable {
   async start(view: ServiceView, signal: AbortSignal): Promise<void> {
     this.noteTables(view);
     this.#fullQueues(view);
+    this.#waitingConnections(view);
     await this.#refusals?.read(signal);
   }
 
@@ -114,7 +126,8 @@ export class LossReader implements Disposable {
     const refusals = await this.#refusals?.read(signal);
     const { drops, missed } = this.#sources.counter?.read() ?? { drops: [], missed: 0 };
     const { losses, unrelated } = this.#explain(drops, view);
-    const full = this.#fullQueues(view);
+    this.#waiting?.noteDrops(losses);
+    const full = [...this.#fullQueues(view), ...this.#waitingConnections(view)];
     const more = refusals === undefined ? [] : (this.#refusals?.missing(refusals, losses, view) ?? []);
     return { losses: [...losses, ...more, ...full], unrelated, missed };
   }
@@ -128,14 +141,17 @@ export class LossReader implements Disposable {
     for (const drop of drops) {
       if (!this.#isOfNode(drop, view)) continue;
       const table = view.tables.get(ipFamilyOf(drop.source));
+      const tableBefore = table === undefined ? undefined : this.#tableBefore(drop, table, view);
       const loss =
         table === undefined
           ? undefined
           : explainDrop(drop, {
               ...view,
+              netns: this.#sources.netns,
               table,
-              tableBefore: this.#tableBefore(drop, table, view),
-              index: this.#indexOf(table),
+              tableBefore,
+              index: indexOf(this.#indexes, table),
+              indexBefore: tableBefore === undefined ? undefined : indexOf(this.#formerIndexes, tableBefore),
               nodeAddresses,
               conntrack,
               chainsAt: this.#sources.chainsAt,
@@ -146,10 +162,28 @@ export class LossReader implements Disposable {
     return { losses: [...losses.values()], unrelated };
   }
 
+  /** Looked at once a second while tables change, because the kernel looks at each entry: 10 ms for a table of 262,144 buckets. */
+  #waitingConnections(view: ServiceView): readonly Loss[] {
+    const { monotonic } = this.#sources;
+    const isFirst = this.#waitingRead === -Infinity;
+    const isChanging = isFirst || [...view.tableAges.values()].some((age) => age < changingTime);
+    if (this.#waiting === undefined || !isChanging || monotonic() - this.#waitingRead < secondOfReadings) return [];
+    this.#waitingRead = monotonic();
+    for (const table of view.tables.values()) indexOf(this.#indexes, table);
+    const found = new Map<string, Loss>();
+    try {
+      for (const loss of this.#waiting.read(view, this.#indexes)) merge(found, loss);
+    } catch (error) {
+      if (!(error instanceof HostError)) throw error;
+      this.#waiting = undefined;
+    }
+    return [...found.values()];
+  }
+
   /** Accept queues of endpoints that refused connections; looked at once a second, because each namespace is a file to read. */
   #fullQueues(view: ServiceView): readonly Loss[] {
     const { monotonic } = this.#sources;
-    if (this.#namespaces === undefined || monotonic() - this.#queuesRead < queueInterval) return [];
+    if (this.#namespaces === undefined || monotonic() - this.#queuesRead < secondOfReadings) return [];
     this.#queuesRead = monotonic();
     return this.#overflows.read(this.#namespaces.current()).flatMap((overflow) => {
       for (const { address, port } of overflow.listeners) {
@@ -158,7 +192,7 @@ export class LossReader implements Disposable {
         const services =
           table === undefined
             ? []
-            : this.#indexOf(table)
+            : indexOf(this.#indexes, table)
                 .servicesOfEndpoint(place)
                 .map(({ key }) => key);
         if (services.length > 0) return [fullQueue(overflow, place, services)];
@@ -198,18 +232,11 @@ export class LossReader implements Disposable {
 
   /** Whether this node's namespace or one of its pods dropped it. Nodes in containers share one kernel, which counts for all. */
   #isOfNode({ netns, source, destination, place }: PlacedDrop, view: ServiceView): boolean {
-    if (netns === view.netns || netns === 0) return true;
+    if (netns === this.#sources.netns || netns === 0) return true;
     const isListed = this.#namespaces?.has(netns);
     if (isListed !== undefined || view.podCidrs.length === 0) return isListed ?? true;
     const isPod = (address: IpAddress): boolean => view.podCidrs.some((cidr) => cidrContains(cidr, address));
     return isPod(destination) || (isPod(source) && (place.at === 'output' || place.at === 'postrouting'));
-  }
-
-  #indexOf(table: ForwardingTable): ServiceIndex {
-    const index = this.#indexes.get(table.ipFamily) ?? new ServiceIndex();
-    this.#indexes.set(table.ipFamily, index);
-    index.follow(table);
-    return index;
   }
 
   [Symbol.dispose](): void {
@@ -217,7 +244,18 @@ export class LossReader implements Disposable {
   }
 }
 
-const queueInterval = 900;
+/** The family's index, which follows the table from here on. */
+function indexOf(indexes: Map<IpFamily, ServiceIndex>, table: ForwardingTable): ServiceIndex {
+  const index = indexes.get(table.ipFamily) ?? new ServiceIndex();
+  indexes.set(table.ipFamily, index);
+  index.follow(table);
+  return index;
+}
+
+/** Time after a change in which connections to deleted endpoints are looked for. */
+const changingTime = millis(10_000);
+/** A second, less than a reading, which comes twice a second. */
+const secondOfReadings = 900;
 
 function fullQueue(
   { count }: ListenOverflow,

@@ -47,11 +47,11 @@ static __always_inline const struct net_device *device_of(const struct sk_buff *
   return device || !route ? device : BPF_CORE_READ(route, dev);
 }
 
-static __always_inline __u32 netns_of(const struct sk_buff *skb) {
+static __always_inline __u64 netns_of(const struct sk_buff *skb) {
   const struct net_device *device = device_of(skb);
-  if (device) return BPF_CORE_READ(device, nd_net.net, ns.inum);
+  if (device) return BPF_CORE_READ(device, nd_net.net, net_cookie);
   const struct sock *socket = BPF_CORE_READ(skb, sk);
-  return socket ? BPF_CORE_READ(socket, __sk_common.skc_net.net, ns.inum) : 0;
+  return socket ? BPF_CORE_READ(socket, __sk_common.skc_net.net, net_cookie) : 0;
 }
 
 static __always_inline void fill_v4(__u8 *to, __be32 address) {

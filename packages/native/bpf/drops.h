@@ -27,17 +27,17 @@ struct sy_drop_key {
   __be16 frontend_port;
   __be16 endpoint_port;
   __u32 flow_status;  // IPS_*
-  __u32 netns;        // inode
+  __u64 netns;        // cookie: unlike the inode it is never used again
   __u32 reason;       // enum skb_drop_reason of this kernel
   __be16 server_port; // port of the packet at the server's side
   __u8 protocol;
   __u8 tcp_flags;
   __u8 direction;
-  __u8 unused[3];
+  __u8 unused[7];
 };
 _Static_assert(__builtin_offsetof(struct sy_drop_key, frontend_port) == 80, "frontend_port");
-_Static_assert(__builtin_offsetof(struct sy_drop_key, server_port) == 96, "server_port");
-_Static_assert(sizeof(struct sy_drop_key) == 104, "key");
+_Static_assert(__builtin_offsetof(struct sy_drop_key, server_port) == 100, "server_port");
+_Static_assert(sizeof(struct sy_drop_key) == 112, "key");
 
 #define SY_MAX_FUNCTIONS 32
 struct sy_function {
@@ -90,11 +90,8 @@ struct sy_ipv6 {
 
 // Partial declarations of kernel types; libbpf relocates the fields when it loads the program.
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-struct ns_common {
-  unsigned int inum;
-};
 struct net {
-  struct ns_common ns;
+  __u64 net_cookie;
 };
 typedef struct {
   struct net *net;

@@ -51,7 +51,7 @@ async function watch(path: string, open: OpenDrops, state = debugState()): Promi
 }
 
 test('shows each loss with its Service, cause and reason, as a line of a table', async () => {
-  const { status, body } = await watch('', async () => counter([refused]));
+  const { status, body } = await watch('', async () => ({ counter: counter([refused]) }));
   expect(status).toBe(200);
   const [head = '', line = '', ...more] = body.split('\n');
   expect(head).toMatch(/^TIME +FROM +SERVICE +ASKED +WHERE +COUNT +CAUSE +WHY$/);
@@ -63,7 +63,7 @@ test('shows each loss with its Service, cause and reason, as a line of a table',
 });
 
 test('JSON has a line about the node, then one for each loss', async () => {
-  const { body } = await watch('&format=json', async () => counter([refused], 7));
+  const { body } = await watch('&format=json', async () => ({ counter: counter([refused], 7) }));
   const lines = body.trim().split('\n');
   expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
     { node: 'n1', mode: 'nftables', packets: { watched: true } },
@@ -73,7 +73,7 @@ test('JSON has a line about the node, then one for each loss', async () => {
 });
 
 test('shows a namespace alone', async () => {
-  const { body } = await watch('&format=json&namespace=other', async () => counter([refused]));
+  const { body } = await watch('&format=json&namespace=other', async () => ({ counter: counter([refused]) }));
   expect(body.trim().split('\n')).toHaveLength(1);
 });
 
@@ -99,7 +99,7 @@ test('an answer whose pieces nothing reads, as to HEAD, opens nothing', async ()
   let opened = 0;
   const open: OpenDrops = async () => {
     opened++;
-    return counter([]);
+    return { counter: counter([]) };
   };
   const route = lossesRoute(debugState(), open);
   for (let round = 0; round < 9; round++)
@@ -118,7 +118,7 @@ test('serves four at a time, and frees the place and the counter at the end', as
   let open = 0;
   const route = lossesRoute({ ...debugState(), clock: new ManualClock() }, async () => {
     open++;
-    return { ...counter([]), [Symbol.dispose]: () => void open-- };
+    return { counter: { ...counter([]), [Symbol.dispose]: () => void open-- } };
   });
   const ends = Array.from({ length: 4 }, () => new AbortController());
   const watched = ends.map(async ({ signal: end }) => wholeAnswer(route(getRequest('/debug/losses?seconds=60'), end)));

@@ -1,9 +1,9 @@
 import { HostError, type IpAddress, messageOf, millis, type Millis, parseIp, seconds } from '@switchyard/core';
 import { type HttpHandler, type HttpRequest, type HttpStream, textAnswer } from '@switchyard/core/health';
-import type { DropCounter, Loss, LossReader, LossReading, ServiceView } from '@switchyard/drops';
+import type { DropCounter, Loss, LossReader, LossReading, LossSources, ServiceView } from '@switchyard/drops';
 import { traitsOf } from '../backends.ts';
 import { type DebugState, timeText } from './debug-state.ts';
-import { ownNetns, readText } from './debug-status.ts';
+import { readText } from './debug-status.ts';
 import { faultOfNames, parseFormat, parseTime } from './query-parameters.ts';
 
 const lossesUsage = [
@@ -40,9 +40,17 @@ function parseQuery(parameters: URLSearchParams): LossesQuery | string {
 }
 
 /** Opens the kernel's count of dropped packets. Rejects with `HostError` where the kernel or the process's rights do not allow it. */
-export type OpenDrops = (signal: AbortSignal) => Promise<DropCounter>;
+export type OpenDrops = (signal: AbortSignal) => Promise<KernelDrops>;
 
-export const openKernelDrops: OpenDrops = async (signal) => (await import('@switchyard/drops')).openDropCounter(signal);
+/** A kernel's sources of losses. */
+export interface KernelDrops extends Pick<LossSources, 'unanswered'> {
+  readonly counter: DropCounter;
+}
+
+export const openKernelDrops: OpenDrops = async (signal) => {
+  const { listUnansweredFlows, openDropCounter } = await import('@switchyard/drops');
+  return { counter: await openDropCounter(signal), unanswered: listUnansweredFlows };
+};
 
 /** A reader of losses. */
 export interface OpenedReader {
@@ -52,26 +60,28 @@ export interface OpenedReader {
 }
 
 export async function openReader(state: DebugState, open: OpenDrops, signal: AbortSignal): Promise<OpenedReader> {
-  const { LossReader: Reader, listNamespaces } = await import('@switchyard/drops');
+  const { LossReader: Reader, listNamespaces, ownCookie } = await import('@switchyard/drops');
   const { chainReader } = await import('../why/chains-at.ts');
-  let counter: DropCounter | undefined;
+  let kernel: KernelDrops | undefined;
   let obstacle: string | undefined;
   try {
-    counter = await open(signal);
+    kernel = await open(signal);
   } catch (error) {
     if (!(error instanceof HostError)) throw error;
     obstacle = messageOf(error);
   }
-  const needsCounters = counter === undefined || traitsOf(state.mode).translation === 'sockets';
+  const needsCounters = kernel === undefined || traitsOf(state.mode).translation === 'sockets';
   const readCounters = needsCounters ? state.serviceCounters : undefined;
   return {
     reader: new Reader({
-      counter,
+      counter: kernel?.counter,
       readCounters,
       readFile: readText,
+      netns: ownCookie(),
       monotonic: kernelNow,
       chainsAt: chainReader({ clock: state.clock }),
       namespaces: listNamespaces,
+      ...(kernel?.unanswered === undefined ? {} : { unanswered: kernel.unanswered }),
     }),
     obstacle,
   };
@@ -159,7 +169,6 @@ export function viewOf(state: DebugState): ServiceView {
     traits: traitsOf(state.mode),
     nodeAddresses: [...state.interfaceAddresses(), ...loopback],
     podCidrs: state.podCidrs(),
-    netns: ownNetns(),
   };
 }
 

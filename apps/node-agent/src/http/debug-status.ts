@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { version } from '../version.ts';
 import { type DebugState, familySummary, optional } from './debug-state.ts';
 
@@ -12,7 +12,6 @@ export async function statusAnswer(state: DebugState): Promise<Readonly<Record<s
     mode: state.mode,
     isObserver: state.proxyLag > 0,
     version,
-    netns: ownNetns(),
     families: state.ipFamilies.map((ipFamily) => ({
       ...familySummary(state, ipFamily),
       services: state.tables().get(ipFamily)?.services.size ?? 0,
@@ -20,11 +19,6 @@ export async function statusAnswer(state: DebugState): Promise<Readonly<Record<s
     })),
     ...optional('conntrack', conntrack),
   };
-}
-
-/** Inode of the network namespace of this process. */
-export function ownNetns(): number {
-  return statSync('/proc/self/ns/net').ino;
 }
 
 /** A kernel file as text; undefined if it is absent, for example without connection tracking. */

@@ -18,7 +18,8 @@ export const causes = {
     'the next hop does not answer ARP or neighbour discovery: see that the pod or node runs, and its interface',
   packetTooBig: "lower the sender's MTU, or let ICMP `fragmentation needed` through to the sender",
   noListener: 'start the application, or correct targetPort: nothing listens on this port of the pod',
-  applicationGone: 'the application ended while a connection was open: let it finish requests before it exits',
+  applicationGone:
+    'the application ended while requests still came: let it serve some seconds after SIGTERM, and finish open requests',
   acceptQueueFull: 'accept connections faster, raise the backlog of listen() and net.core.somaxconn, or add pods',
   receiveBufferFull: 'read datagrams faster, raise SO_RCVBUF and net.core.rmem_max, or add pods',
   answerNotTranslated: 'the answer takes a way around this node: masquerade the traffic, or use policy Local',

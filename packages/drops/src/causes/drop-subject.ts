@@ -18,10 +18,12 @@ export interface NodeView {
   readonly tableBefore: ForwardingTable | undefined;
   /** Follows `table`. */
   readonly index: ServiceIndex;
+  /** Follows `tableBefore`, if there is one. */
+  readonly indexBefore: ServiceIndex | undefined;
   readonly traits: DataplaneTraits;
   /** Addresses of this node's interfaces. */
   readonly nodeAddresses: ReadonlySet<IpAddress>;
-  /** Inode of the node's own network namespace. */
+  /** Cookie of the node's own network namespace. */
   readonly netns: number;
   /** Since the last reading: new flows for which connection tracking had no room, and those that clashed with another. */
   readonly conntrack: { readonly full: number; readonly clashes: number };
@@ -43,6 +45,8 @@ export interface Subject {
   readonly services: readonly ServiceForwarding[];
   /** Whether `asked` is an endpoint of `services`, and not a frontend. */
   readonly isEndpoint: boolean;
+  /** Whether the Service does not have this endpoint any more. */
+  readonly isFormer: boolean;
   readonly isNode: boolean;
 }
 
@@ -63,11 +67,14 @@ function directedSubject(drop: PlacedDrop, view: NodeView): Subject | undefined 
   const { protocol, flow } = drop;
   const asked = { protocol, ...(flow ?? server), address: flow?.address ?? server.address };
   const client = flow?.client ?? (isRequest ? drop.source : drop.destination);
-  const base = { drop, view, asked, client, isNode: drop.netns === view.netns || drop.netns === 0 };
+  const isNode = drop.netns === view.netns || drop.netns === 0;
+  const base = { drop, view, asked, client, isNode, isFormer: false };
   const service = view.index.serviceAt(asked, view.nodeAddresses.has(asked.address));
   if (service !== undefined) return { ...base, services: [service], isEndpoint: false };
   const owners = view.index.servicesOfEndpoint(asked);
   if (owners.length > 0) return { ...base, services: owners, isEndpoint: true };
+  const former = view.indexBefore?.servicesOfEndpoint(asked) ?? [];
+  if (former.length > 0) return { ...base, services: former, isEndpoint: true, isFormer: true };
   const others = view.index.servicesWithClusterIp(asked.address);
   const isServiceAddress =
     others.length > 0 || view.table.serviceCidrs.some((cidr) => cidrContains(cidr, asked.address));

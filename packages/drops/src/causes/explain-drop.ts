@@ -13,6 +13,7 @@ import type { PlacedDrop } from '../kernel/drop-counter.ts';
 import type { DropPlace } from '../kernel/kernel-functions.ts';
 import { type CauseCode, causes, causesByReason, harmlessReasons } from './causes.ts';
 import { type NodeView, type Subject, subjectOf, tcpFlagBits as flags } from './drop-subject.ts';
+import { isEnding, isOfNoService } from './endpoint-use.ts';
 import { refusalCause } from './refusal-cause.ts';
 import { closedOnData, type Found, socketCause } from './socket-cause.ts';
 
@@ -45,8 +46,9 @@ export interface Loss {
 export function explainDrop(drop: PlacedDrop, view: NodeView): Loss | undefined {
   if (harmlessReasons.test(drop.reason) || (drop.tcpFlags & flags.reset) !== 0) return undefined;
   const subject = subjectOf(drop, view);
-  const found = subject === undefined ? undefined : causeOf(subject);
-  if (subject === undefined || found === undefined) return undefined;
+  if (subject === undefined || isOfNoService(subject)) return undefined;
+  const found = causeOf(subject);
+  if (found === undefined) return undefined;
   const services = subject.services.map(({ key }) => key);
   return {
     ...found,
@@ -77,11 +79,32 @@ function causeOf(subject: Subject): Found | undefined {
 function byReason(subject: Subject): Found {
   const { reason, place } = subject.drop;
   const cause = causesByPlace[place.by] ?? causesByReason[reason] ?? 'kernel';
+  if (waysOfDeletedPods.has(cause) && subject.drop.direction === 'request' && isEnding(subject))
+    return deleted(subject);
   return {
     cause,
     why: `${kernelTexts[cause] ?? `the kernel dropped it: ${reason}`}${routeText(subject)}`,
     certainty: 'sure',
   };
+}
+
+/** Causes by which packets end that are sent to the address of a deleted pod; `kernel`: a loop of routes, for example. */
+const waysOfDeletedPods: ReadonlySet<CauseCode> = new Set(['noRoute', 'neighbour', 'notAccepted', 'kernel']);
+
+function deleted({ drop, services, isEndpoint, isFormer }: Subject): Found {
+  const endpoint = addressAndPort(drop.destination, drop.destinationPort as Port); // a port of a packet
+  const symptom = `the kernel says ${drop.reason}`;
+  return isFormer && isEndpoint
+    ? {
+        cause: 'staleRule',
+        why: `${endpoint} is no endpoint of ${services[0]?.key} any more; ${symptom}`,
+        certainty: 'likely',
+      }
+    : {
+        cause: 'applicationGone',
+        why: `the pod of ${endpoint} ends, and proxies may still lead there; ${symptom}`,
+        certainty: 'likely',
+      };
 }
 
 const causesByPlace: Partial<Record<DropPlace['by'], CauseCode>> = { route: 'noRoute', neighbour: 'neighbour' };

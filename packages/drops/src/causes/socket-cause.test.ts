@@ -1,6 +1,7 @@
+import { parseIp } from '@switchyard/core';
 import { service, slice, tableOf } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
-import { place, placedDrop, podNetns } from '../testing/placed-drop.ts';
+import { place, placedDrop, podNetns, tcp } from '../testing/placed-drop.ts';
 import { nodeView } from '../testing/shop.ts';
 import { explainDrop } from './explain-drop.ts';
 
@@ -38,13 +39,45 @@ describe('a packet straight to an endpoint on which nothing listens', () => {
 
   test('is lost if a Service leads there', () => {
     expect(causeWith(tableWith({}))).toBe('noListener');
-    expect(causeWith(tableWith(draining))).toBe('noListener');
+  });
+
+  test('is lost because its pod ends, if a Service still leads there', () => {
+    expect(causeWith(tableWith(draining))).toBe('applicationGone');
     const others = [{ ip: '10.244.2.5', node: 'n2' }];
-    expect(causeWith(tableWith(draining, { others, internal: 'Local' }))).toBe('noListener');
+    expect(causeWith(tableWith(draining, { others, internal: 'Local' }))).toBe('applicationGone');
   });
 
   test('is lost if a Service led there until a moment ago', () => {
     expect(causeWith(starting, tableWith({}))).toBe('noListener');
+    expect(causeWith(tableOf({ services: [service('shop/cart')] }), tableWith({}))).toBe('applicationGone');
+  });
+
+  test('is lost if a connection began when a Service led there', () => {
+    const data = { ...drop, tcpFlags: tcp.ack | tcp.data };
+    const table = tableWith(
+      { ready: false, serving: false, terminating: true },
+      { others: [{ ip: '10.244.2.5', node: 'n2' }] },
+    );
+    expect(explainDrop(data, nodeView({ table }))?.cause).toBe('applicationGone');
+  });
+
+  test.each(['IP_INHDR', 'IP_OUTNOROUTES'])('is lost on its way to a deleted pod: %s', (reason) => {
+    const lost = { ...drop, reason, place: place('kernel', 'forward') };
+    const empty = tableOf({ services: [service('shop/cart')] });
+    const former = explainDrop(lost, nodeView({ table: empty, tableBefore: tableWith({}) }));
+    expect([former?.cause, former?.why]).toEqual([
+      'staleRule',
+      `10.244.1.5:8080 is no endpoint of shop/cart:/TCP any more; the kernel says ${reason}`,
+    ]);
+    const ending = explainDrop(lost, nodeView({ table: tableWith(draining), tableBefore: tableWith({}) }));
+    expect(ending?.cause).toBe('applicationGone');
+    expect(explainDrop(lost, nodeView({ table: tableWith({}) }))?.cause).not.toBe('applicationGone');
+  });
+
+  test('is none of a former endpoint if it comes from the node itself, such as the last readiness probe', () => {
+    const probe = { ...drop, source: parseIp('10.244.1.1') };
+    const view = nodeView({ table: tableOf({ services: [service('shop/cart')] }), tableBefore: tableWith({}) });
+    expect(explainDrop(probe, view)).toBeUndefined();
   });
 
   test('is no loss of a Service if none leads there, such as a readiness probe of a new pod', () => {

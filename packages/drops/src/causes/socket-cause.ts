@@ -1,7 +1,7 @@
-import { addressAndPort, type Port, type ServiceForwarding } from '@switchyard/core';
+import { addressAndPort, type Port } from '@switchyard/core';
 import { type Subject, tcpFlagBits as flags } from './drop-subject.ts';
+import { isEnding } from './endpoint-use.ts';
 import type { Loss } from './explain-drop.ts';
-import type { ServerPlace } from './service-index.ts';
 
 /** Cause, sentence and certainty of a loss. */
 export type Found = Pick<Loss, 'cause' | 'why' | 'certainty'>;
@@ -35,21 +35,9 @@ export function socketCause(subject: Subject): Found | undefined {
       certainty: 'sure',
     };
   }
-  if (isEndpoint && !isUsedByProxies(subject)) return undefined; // such as a readiness probe, before the application listens
+  if (isEnding(subject)) {
+    const why = `${endpoint} no longer listens, and proxies may still lead there: its pod ends`;
+    return { cause: 'applicationGone', why, certainty: 'sure' };
+  }
   return { cause: 'noListener', why: `nothing listens on ${endpoint}`, certainty: 'sure' };
-}
-
-/** Whether a proxy of any node may choose the endpoint, or might a moment ago. */
-function isUsedByProxies({ asked, services, view }: Subject): boolean {
-  const before = services.flatMap(({ key }) => view.tableBefore?.services.get(key) ?? []);
-  return [...services, ...before].some((service) => mayLeadTo(service, asked));
-}
-
-/** A terminating endpoint is used if there is no ready one, for policy Local on its node (KEP-1669). */
-function mayLeadTo({ knownEndpoints, policies }: ServiceForwarding, { address, port }: ServerPlace): boolean {
-  const endpoint = knownEndpoints.find((one) => one.address === address && one.port === port);
-  if (endpoint === undefined || endpoint.ready || !endpoint.serving) return endpoint?.ready ?? false;
-  const others = knownEndpoints.filter(({ ready }) => ready);
-  const isLocal = policies.internal === 'Local' || policies.external === 'Local';
-  return others.length === 0 || (isLocal && !others.some(({ nodeName }) => nodeName === endpoint.nodeName));
 }

@@ -33,13 +33,13 @@ function keyOf(fields: KeyFields): Uint8Array {
     ...bigEndian(fields.frontendPort ?? 0, 2),
     ...bigEndian(fields.endpointPort ?? 0, 2),
     ...littleEndian(fields.flowStatus ?? 0, 4),
-    ...littleEndian(fields.netns ?? 4026531840, 4),
+    ...littleEndian(fields.netns ?? 4026531840, 8),
     ...littleEndian(fields.reason ?? 6, 4),
     ...bigEndian(fields.serverPort ?? 80, 2),
     fields.protocol ?? 6,
     fields.tcpFlags ?? 0,
     fields.direction ?? direction.guessedRequest,
-    ...bigEndian(0, 3), // unused
+    ...bigEndian(0, 7), // unused
   ]);
 }
 

@@ -15,7 +15,7 @@ export interface DropRecord {
   readonly tcpFlags: number;
   /** Of connection tracking; undefined where it had none. */
   readonly flow: TrackedFlow | undefined;
-  /** Inode of the network namespace; 0: unknown. */
+  /** Cookie of the network namespace; 0: unknown. */
   readonly netns: number;
   /** `enum skb_drop_reason` without its prefix, such as `NETFILTER_DROP`. */
   readonly reason: string;
@@ -42,7 +42,7 @@ export interface TrackedFlow {
 }
 
 /** Bytes of a record's key and value: `struct sy_drop_key` and `sy_drop_value` of `native/bpf/drops.h`. */
-export const recordSizes = { key: 104, value: 104 } as const;
+export const recordSizes = { key: 112, value: 104 } as const;
 
 const stackDepth = 10;
 const protocols: Readonly<Record<number, Protocol>> = { 6: 'TCP', 17: 'UDP', 132: 'SCTP' };
@@ -60,10 +60,10 @@ export function readDropRecord(
 ): DropRecord | undefined {
   const from = viewOf(key);
   const at = viewOf(value);
-  const protocol = protocols[from.getUint8(98)];
+  const protocol = protocols[from.getUint8(102)];
   if (protocol === undefined) return undefined;
-  const direction = from.getUint8(100);
-  const number = from.getUint32(92, true);
+  const direction = from.getUint8(104);
+  const number = from.getUint32(96, true);
   return {
     protocol,
     source: addressAt(key, 0),
@@ -72,9 +72,9 @@ export function readDropRecord(
     destinationPort: at.getUint16(102),
     direction: answers.has(direction) ? 'answer' : 'request',
     isDirectionGuessed: direction >= firstGuess,
-    tcpFlags: from.getUint8(99),
+    tcpFlags: from.getUint8(103),
     flow: flowOf(key, direction),
-    netns: from.getUint32(88, true),
+    netns: Number(from.getBigUint64(88, true)),
     reason: reasons.get(number) ?? `reason ${number}`,
     length: at.getUint32(96, true),
     count: Number(at.getBigUint64(0, true)),

@@ -1,10 +1,12 @@
 import { readFileSync } from 'node:fs';
-import { type IpAddress, ipFromBytes, type Millis, millis, parseIp } from '@switchyard/core';
-import { linkedNamespaces, type NetworkNamespace, networkNamespaces } from '@switchyard/native';
+import { HostError, type IpAddress, ipFromBytes, type Millis, millis, parseIp } from '@switchyard/core';
+import { linkedNamespaces, netnsCookie, type NetworkNamespace, networkNamespaces } from '@switchyard/native';
 
 /** A network namespace in which a process of this node runs. */
 export interface ProcessNamespace {
   readonly inode: number;
+  /** The kernel's number, which is never used again; undefined without CAP_SYS_ADMIN. */
+  readonly cookie: number | undefined;
   /** `/proc/PID` of one of its processes. */
   readonly folder: string;
   /** Local addresses, without those of IPv6 links. */
@@ -24,8 +26,23 @@ export function listNamespaces(): readonly ProcessNamespace[] {
     const folder = path.slice(0, -'/ns/net'.length);
     const ipv4 = parseFibTrie(orEmpty(`${folder}/net/fib_trie`));
     const ipv6 = parseIfInet6(orEmpty(`${folder}/net/if_inet6`));
-    return { inode, folder, addresses: new Set([...ipv4, ...ipv6]) };
+    return { inode, cookie: cookieOf(path), folder, addresses: new Set([...ipv4, ...ipv6]) };
   });
+}
+
+/** Cookie of this process's network namespace (Linux 5.14); 0 if it cannot be read. */
+export function ownCookie(): number {
+  return cookieOf() ?? 0;
+}
+
+/** Undefined without the right, the addon, or the process. */
+function cookieOf(path?: string): number | undefined {
+  try {
+    return Number(netnsCookie(path)); // below 2^53
+  } catch (error) {
+    if (error instanceof HostError) return undefined;
+    throw error;
+  }
 }
 
 /** Only processes have files with addresses. */
@@ -82,19 +99,19 @@ export class NodeNamespaces {
     return this.#current;
   }
 
-  /** Whether a namespace is of this node; undefined where the processes of pods are not visible. */
-  has(inode: number): boolean | undefined {
-    if (this.current().length <= 1) return undefined;
-    if (!this.#seen.has(inode) && !this.#foreign.has(inode)) {
+  /** Whether the namespace with this cookie is of this node; undefined where those of pods are not visible. */
+  has(cookie: number): boolean | undefined {
+    if (this.current().filter((one) => one.cookie !== undefined).length <= 1) return undefined;
+    if (!this.#seen.has(cookie) && !this.#foreign.has(cookie)) {
       this.#refresh();
-      if (!this.#seen.has(inode)) this.#foreign.add(inode);
+      if (!this.#seen.has(cookie)) this.#foreign.add(cookie);
     }
-    return this.#seen.has(inode);
+    return this.#seen.has(cookie);
   }
 
   #refresh(): void {
     this.#listedAt = this.#monotonic();
     this.#current = this.#list();
-    for (const { inode } of this.#current) this.#seen.add(inode);
+    for (const { cookie } of this.#current) if (cookie !== undefined) this.#seen.add(cookie);
   }
 }

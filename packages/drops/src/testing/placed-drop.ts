@@ -6,7 +6,7 @@ import type { DropPlace } from '../kernel/kernel-functions.ts';
 /** Bits of TCP as a record has them. */
 export const tcp = { fin: 1, syn: 2, reset: 4, ack: 16, data: 128 } as const;
 
-/** Inode of the node's network namespace in tests, and of another one. */
+/** Cookie of the node's network namespace in tests, and of another one. */
 export const nodeNetns = 4026531840;
 export const podNetns = 4026532500;
 

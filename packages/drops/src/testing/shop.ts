@@ -60,24 +60,26 @@ export function serviceView(overrides: Partial<ServiceView> = {}): ServiceView {
     traits: strictTraits,
     nodeAddresses: [parseIp('192.0.2.1'), parseIp('10.244.1.1')],
     podCidrs: [],
-    netns: nodeNetns,
     ...overrides,
   };
 }
 
 /** The same view for one drop. */
 export function nodeView(overrides: Partial<NodeView> = {}): NodeView {
-  const { traits, nodeAddresses, netns } = serviceView();
+  const { traits, nodeAddresses } = serviceView();
   const table = overrides.table ?? shop;
   const index = new ServiceIndex();
   index.follow(table);
+  const indexBefore = overrides.tableBefore === undefined ? undefined : new ServiceIndex();
+  if (overrides.tableBefore !== undefined) indexBefore?.follow(overrides.tableBefore);
   return {
     table,
     tableBefore: undefined,
     index,
+    indexBefore,
     traits,
     nodeAddresses: new Set(nodeAddresses),
-    netns,
+    netns: nodeNetns,
     conntrack: { full: 0, clashes: 0 },
     ...overrides,
   };

@@ -190,6 +190,12 @@ export const injectedCauses: readonly InjectedCause[] = [
       };
     },
   },
+  staleRules(
+    'rules of a stopped proxy: a deleted endpoint whose address leads away',
+    'staleRule',
+    ['TCP'],
+    'leadsAway',
+  ),
   staleRules('flow that connection tracking leads to a deleted endpoint', 'staleFlow', ['UDP']),
   staleRules('new flow that a stopped proxy leads to a deleted endpoint', 'staleRule', ['TCP', 'UDP']),
   {

@@ -126,11 +126,17 @@ export function foreignRule(name: string, { hook, priority = 0, rule, from, dire
   };
 }
 
+/** Packets to the address leave the node, and are dropped elsewhere, as those to the default gateway. */
+async function leadAway(site: LossSite, address: string): Promise<void> {
+  await site.shell(site.node, `ip route add ${address} via ${site.cluster.lab.client.addresses.IPv4}`);
+}
+
 /** The proxy stops, then its only endpoint is replaced, and the pod of the former one is removed. */
 export function staleRules(
   name: string,
   cause: 'staleFlow' | 'staleRule',
   stale: readonly ProbedProtocol[],
+  way?: 'leadsAway',
 ): InjectedCause {
   return {
     name,
@@ -140,8 +146,9 @@ export function staleRules(
     families: ['IPv4'],
     onlyObserved: true,
     isOnce: true,
+    ...(way === undefined ? {} : { delay: 2_000 }), // it has to wait for two readings
     inject: async (site, { ipFamily, service, targetPort }) => {
-      const victim = await site.cluster.lab.addPod(site.node, cause.toLowerCase());
+      const victim = await site.cluster.lab.addPod(site.node, service.replaceAll('-', ''));
       startEchoServer(victim, { pod: 'victim', tcp: [targetPort], udp: [targetPort] });
       const endpoints = [{ address: addressOf(victim, ipFamily) }];
       const { clusterIp } = await site.make({ name: service, ipFamily, targetPort, endpoints });
@@ -152,6 +159,7 @@ export function staleRules(
       site.pauseProxy();
       await site.replaceEndpoint(service, addressOf(site.server, ipFamily));
       await site.cluster.lab.removePod(victim);
+      if (way === 'leadsAway') await leadAway(site, addressOf(victim, ipFamily));
       await sleep(600); // attempts so far are read
       const send =
         cause === 'staleFlow' ? () => socket.ask(timeout) : attempt(site.caller, { address: clusterIp, port: 80 });

@@ -1,0 +1,28 @@
+import type { IpAddress } from '../ip/address.ts';
+import type { ServiceForwarding } from '../forwarding/forwarding-table.ts';
+
+/** State of an endpoint for the proxies of all nodes. */
+export interface EndpointUse {
+  /** Whether any node's proxy may choose it. */
+  readonly isUsed: boolean;
+  /** Whether its pod terminates. */
+  readonly isEnding: boolean;
+}
+
+/**
+ * Use of one endpoint of a Service; undefined if the Service does not have it. A ready endpoint is used. One that serves while it terminates
+ * is used where there is no ready one: anywhere, or for policy Local on its node (KEP-1669). Topology is left out.
+ */
+export function endpointUse(
+  { knownEndpoints, policies }: Pick<ServiceForwarding, 'knownEndpoints' | 'policies'>,
+  place: { readonly address: IpAddress; readonly port: number },
+): EndpointUse | undefined {
+  const endpoint = knownEndpoints.find(({ address, port }) => address === place.address && port === place.port);
+  if (endpoint === undefined) return undefined;
+  const { ready, serving, terminating, nodeName } = endpoint;
+  if (ready || !serving) return { isUsed: ready, isEnding: terminating };
+  const others = knownEndpoints.filter((one) => one.ready);
+  const isLocal = policies.internal === 'Local' || policies.external === 'Local';
+  const isFallback = others.length === 0 || (isLocal && !others.some((one) => one.nodeName === nodeName));
+  return { isUsed: isFallback, isEnding: terminating };
+}

@@ -1,0 +1,24 @@
+import { endpointUse } from '@switchyard/core';
+import { type Subject, tcpFlagBits } from './drop-subject.ts';
+
+/**
+ * Whether a first packet straight to an endpoint is of no Service: no proxy may choose the endpoint, or it did so until a moment ago and the
+ * node itself sends. Such as readiness probes of a pod that does not listen yet, or that ends.
+ */
+export function isOfNoService(subject: Subject): boolean {
+  const { drop, client, isEndpoint, isFormer, view } = subject;
+  if (!isEndpoint || drop.direction === 'answer') return false;
+  if (drop.protocol === 'TCP' && (drop.tcpFlags & tcpFlagBits.syn) === 0) return false; // the connection began before
+  return (isFormer && view.nodeAddresses.has(client)) || !isUsedByProxies(subject);
+}
+
+function isUsedByProxies({ asked, services, view }: Subject): boolean {
+  const before = services.flatMap(({ key }) => view.tableBefore?.services.get(key) ?? []);
+  return [...services, ...before].some((service) => endpointUse(service, asked)?.isUsed === true);
+}
+
+/** Whether the endpoint was deleted, or its pod terminates. */
+export function isEnding({ drop, services, isFormer }: Subject): boolean {
+  const place = { address: drop.destination, port: drop.destinationPort };
+  return isFormer || services.some((service) => endpointUse(service, place)?.isEnding === true);
+}

@@ -1,0 +1,88 @@
+import { addressAndPort, type IpFamily, ipFamilyOf, type Port, type ServiceForwarding } from '@switchyard/core';
+import { causes } from './causes/causes.ts';
+import type { Loss } from './causes/explain-drop.ts';
+import type { ServiceIndex } from './causes/service-index.ts';
+import type { UnansweredFlow } from './kernel/unanswered-flows.ts';
+import type { ServiceView } from './loss-reader.ts';
+
+/** Readings of drops for which a loss stands for the same connection. */
+const remembered = 10;
+
+/**
+ * Connections to endpoints that their Service does not have any more, and that wait for an answer. Often no node drops their packets: the
+ * address of a deleted pod leads to the default gateway.
+ */
+export class WaitingFlows {
+  readonly #list: () => readonly UnansweredFlow[];
+  /** Waiting at the last reading: an answer takes a moment. Undefined before the first. */
+  #before: ReadonlySet<number> | undefined;
+  #reported: ReadonlySet<number> = new Set();
+  /** Losses by drops, of the last readings. */
+  readonly #dropped: (readonly string[])[] = [];
+
+  constructor(list: () => readonly UnansweredFlow[]) {
+    this.#list = list;
+  }
+
+  /** Notes the losses that a reading of drops found: their connections wait, too. */
+  noteDrops(losses: readonly Loss[]): void {
+    this.#dropped.push(losses.map(({ client, service }) => `${client} ${service}`));
+    if (this.#dropped.length > remembered) this.#dropped.shift();
+  }
+
+  /**
+   * Connections that wait since the reading before; those of the first reading never count. `indexes` follow the view's tables. Throws
+   * `HostError`.
+   */
+  read(view: ServiceView, indexes: ReadonlyMap<IpFamily, ServiceIndex>): readonly Loss[] {
+    const dropped = new Set(this.#dropped.flat());
+    const before = this.#before;
+    const flows = this.#list();
+    const now = new Set(flows.map(({ id }) => id));
+    const reported = new Set([...(before === undefined ? now : this.#reported)].filter((id) => now.has(id)));
+    const found: Loss[] = [];
+    for (const flow of flows) {
+      const service =
+        before?.has(flow.id) === true && !reported.has(flow.id) ? serviceOf(flow, view, indexes) : undefined;
+      if (service === undefined || hasEndpoint(service, flow)) continue;
+      reported.add(flow.id);
+      if (!dropped.has(`${flow.client} ${service.key}`)) found.push(lossOf(flow, service, view));
+    }
+    this.#before = now;
+    this.#reported = reported;
+    return found;
+  }
+}
+
+function serviceOf(
+  { address, port }: UnansweredFlow,
+  { nodeAddresses }: ServiceView,
+  indexes: ReadonlyMap<IpFamily, ServiceIndex>,
+): ServiceForwarding | undefined {
+  return indexes
+    .get(ipFamilyOf(address))
+    ?.serviceAt({ protocol: 'TCP', address, port }, nodeAddresses.includes(address));
+}
+
+function hasEndpoint({ knownEndpoints }: ServiceForwarding, { endpoint, endpointPort }: UnansweredFlow): boolean {
+  return knownEndpoints.some(({ address, port }) => address === endpoint && port === endpointPort);
+}
+
+function lossOf(flow: UnansweredFlow, { key }: ServiceForwarding, { proxyLag }: ServiceView): Loss {
+  const endpoint = addressAndPort(flow.endpoint, flow.endpointPort as Port); // ports of packets
+  const cause = proxyLag > 0 ? 'staleRule' : 'staleFlow';
+  return {
+    cause,
+    why: `a connection waits for an answer from ${endpoint}, which is no endpoint of ${key} any more`,
+    advice: causes[cause],
+    certainty: 'likely',
+    service: key,
+    services: [key],
+    frontend: `${addressAndPort(flow.address, flow.port as Port)}/TCP`,
+    client: flow.client,
+    direction: 'request',
+    where: { netns: 'node', hook: undefined },
+    reason: 'UNREPLIED',
+    count: 1,
+  };
+}
