@@ -90,6 +90,8 @@ export class LossReader implements Disposable {
   readonly #formerIndexes = new Map<IpFamily, ServiceIndex>();
   #conntrack: ConntrackState | undefined;
   readonly #overflows: ListenOverflows;
+  /** Of the node, with NodePorts, since the watch began. */
+  readonly #addresses = new Set<IpAddress>();
   /** Undefined without the right to list flows, too. */
   #waiting: WaitingFlows | undefined;
   #waitingRead: number = -Infinity;
@@ -116,6 +118,7 @@ export class LossReader implements Disposable {
   /** Losses count from here on. Rejects as `read`. */
   async start(view: ServiceView, signal: AbortSignal): Promise<void> {
     this.noteTables(view);
+    this.#noteAddresses(view);
     this.#fullQueues(view);
     this.#waitingConnections(view);
     await this.#refusals?.read(signal);
@@ -136,6 +139,8 @@ export class LossReader implements Disposable {
     this.noteTables(view);
     const conntrack = this.#newConntrackDrops();
     const nodeAddresses = new Set(view.nodeAddresses);
+    this.#noteAddresses(view);
+    const formerAddresses = this.#addresses.difference(nodeAddresses);
     const losses = new Map<string, Loss>();
     let unrelated = 0;
     for (const drop of drops) {
@@ -153,6 +158,7 @@ export class LossReader implements Disposable {
               index: indexOf(this.#indexes, table),
               indexBefore: tableBefore === undefined ? undefined : indexOf(this.#formerIndexes, tableBefore),
               nodeAddresses,
+              formerAddresses,
               conntrack,
               chainsAt: this.#sources.chainsAt,
             });
@@ -212,6 +218,13 @@ export class LossReader implements Disposable {
       if (history.at(-1)?.table !== table) history.push({ table, from: millis(now - (tableAges.get(ipFamily) ?? 0)) });
       while ((history[1]?.from ?? Infinity) < now - proxyLag - historyTime) history.shift();
       this.#histories.set(ipFamily, history);
+    }
+  }
+
+  #noteAddresses({ nodeAddresses, tables }: ServiceView): void {
+    for (const address of nodeAddresses) {
+      const cidrs = tables.get(ipFamilyOf(address))?.nodePortCidrs ?? [];
+      if (cidrs.some((cidr) => cidrContains(cidr, address))) this.#addresses.add(address);
     }
   }
 

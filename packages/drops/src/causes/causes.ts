@@ -6,6 +6,8 @@ export const causes = {
   sourceNotAllowed: "add the client's network to spec.loadBalancerSourceRanges of the Service",
   unknownPort: 'use a port of spec.ports of the Service, or add this one',
   unallocatedAddress: 'look up the cluster IP again: the Service of this address was deleted',
+  addressGone:
+    'use an address that the node has: see its status, and those who have the former address, such as a load balancer',
   otherRule:
     'find the rule with `nft list ruleset` or `iptables-save -c`: its counter grows; it may be a network policy',
   invalidSegment:
@@ -22,6 +24,8 @@ export const causes = {
     'the application ended while requests still came: let it serve some seconds after SIGTERM, and finish open requests',
   acceptQueueFull: 'accept connections faster, raise the backlog of listen() and net.core.somaxconn, or add pods',
   receiveBufferFull: 'read datagrams faster, raise SO_RCVBUF and net.core.rmem_max, or add pods',
+  hairpinOff:
+    'let the bridge send packets back out of the port they came from: hairpin mode of the network plugin, or promiscuous mode',
   answerNotTranslated: 'the answer takes a way around this node: masquerade the traffic, or use policy Local',
   staleFlow: 'connection tracking still leads this flow to a deleted endpoint: delete it with `conntrack -D`',
   staleRule: "the proxy's rules are behind the API: see its log, its last sync and its watch",

@@ -23,6 +23,8 @@ export interface NodeView {
   readonly traits: DataplaneTraits;
   /** Addresses of this node's interfaces. */
   readonly nodeAddresses: ReadonlySet<IpAddress>;
+  /** Those with NodePorts that they had since the watch began, and no longer have. */
+  readonly formerAddresses: ReadonlySet<IpAddress>;
   /** Cookie of the node's own network namespace. */
   readonly netns: number;
   /** Since the last reading: new flows for which connection tracking had no room, and those that clashed with another. */
@@ -71,6 +73,8 @@ function directedSubject(drop: PlacedDrop, view: NodeView): Subject | undefined 
   const base = { drop, view, asked, client, isNode, isFormer: false };
   const service = view.index.serviceAt(asked, view.nodeAddresses.has(asked.address));
   if (service !== undefined) return { ...base, services: [service], isEndpoint: false };
+  const formerly = view.formerAddresses.has(asked.address) ? view.index.serviceAt(asked, true) : undefined;
+  if (formerly !== undefined) return { ...base, services: [formerly], isEndpoint: false };
   const owners = view.index.servicesOfEndpoint(asked);
   if (owners.length > 0) return { ...base, services: owners, isEndpoint: true };
   const former = view.indexBefore?.servicesOfEndpoint(asked) ?? [];

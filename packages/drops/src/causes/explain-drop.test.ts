@@ -259,6 +259,16 @@ describe('a reason of the kernel', () => {
   });
 });
 
+test.each<readonly [string, DropSpec, CauseCode | undefined, readonly string[]]>([
+  ['a pod back to itself', { flow: { ...toCart, client: parseIp('10.244.1.5') } }, 'hairpinOff', []],
+  ['a port for another reason', { flow: toCart }, 'kernel', []],
+  ['a NodePort of another node', { from: outside, to: '192.0.2.9:30080' }, undefined, []],
+  ['an address that the node no longer has', { from: outside, to: '192.0.2.9:30080' }, 'addressGone', ['192.0.2.9']],
+])('a bridge that does not send to %s', (_, spec, cause, former) => {
+  const drop = { to: cartPod, reason: 'NOT_SPECIFIED', place: place('bridge', 'prerouting'), ...spec };
+  expect(lossOf(drop, { formerAddresses: new Set(former.map(parseIp)) })?.cause).toBe(cause);
+});
+
 describe('a socket', () => {
   const request: DropSpec = { flow: toCart, to: cartPod, netns: podNetns, place: place('tcp', 'input') };
   const answer: DropSpec = { from: cartPod, to: client, direction: 'answer', place: place('tcp', 'input') };

@@ -65,7 +65,11 @@ export function explainDrop(drop: PlacedDrop, view: NodeView): Loss | undefined 
 }
 
 function causeOf(subject: Subject): Found | undefined {
-  const { drop } = subject;
+  const { drop, asked, view } = subject;
+  if (view.formerAddresses.has(asked.address)) {
+    const why = `${asked.address} is no address of this node any more, and its clients still use its NodePort`;
+    return { cause: 'addressGone', why, certainty: 'sure' };
+  }
   const stale = staleness(subject);
   if (stale !== undefined) return stale;
   if (drop.reason === 'NETFILTER_DROP') return netfilterCause(subject);
@@ -73,7 +77,23 @@ function causeOf(subject: Subject): Found | undefined {
   if (isUnspecified(drop) && drop.place.by === 'tcp') return closedOnData(subject);
   if (drop.reason === 'TCP_ABORT_ON_DATA') return closedOnData(subject);
   if (drop.reason === 'NO_SOCKET') return socketCause(subject);
+  if (drop.place.by === 'bridge') return bridgeCause(subject);
   return byReason(subject);
+}
+
+/** The port that a bridge does not send to: often the one the packet came from. */
+function bridgeCause({ drop, client }: Subject): Found {
+  return drop.direction === 'request' && client === drop.destination
+    ? {
+        cause: 'hairpinOff',
+        why: `the Service led ${client} back to itself, and the bridge does not send to the port it came from`,
+        certainty: 'sure',
+      }
+    : {
+        cause: 'kernel',
+        why: `a bridge did not send it on (${drop.source} to ${drop.destination}): state, VLANs, isolation of its port`,
+        certainty: 'likely',
+      };
 }
 
 function byReason(subject: Subject): Found {

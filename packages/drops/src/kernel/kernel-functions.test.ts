@@ -17,6 +17,7 @@ ffffffff81003600 T nf_hook_slow
 ffffffff81003700 t ip_error
 ffffffff81003800 t neigh_timer_handler
 ffffffff81003900 D dst_discard
+ffffffff81003980 T br_forward
 ffffffff81003a00 T kfree_skb
 ffffffffc0200000 t nft_do_chain\t[nf_tables]
 ffffffffc0201000 t nft_chain_filter\t[nf_tables]
@@ -39,6 +40,7 @@ const inside = {
   error: 0xffffffff81003710n,
   neighbour: 0xffffffff81003810n,
   data: 0xffffffff81003910n,
+  bridge: 0xffffffff81003990n,
   free: 0xffffffff81003a10n,
   chain: 0xffffffffc0200fffn,
   chainFilter: 0xffffffffc0201000n,
@@ -59,6 +61,7 @@ describe('the place of a stack', () => {
     ['a route that leads nowhere', ['free', 'error', 'rcvFinish', 'rcv'], 'route', 'prerouting'],
     ['a neighbour', ['neighbour'], 'neighbour', undefined],
     ['a hook with a rule further out', ['hook', 'chain', 'rcv'], 'hook', 'prerouting'],
+    ['a bridge', ['bridge', 'hook', 'rcv'], 'bridge', 'prerouting'],
     ['a function at a hook', ['rcvFinish', 'rcv'], 'kernel', 'prerouting'],
     ['a rule without a hook below it', ['chain'], 'rule', undefined],
     ['no known function', ['free', 'rcvFinish', 'data', 'chainFilter'], 'kernel', undefined],
@@ -100,6 +103,7 @@ test('only functions that drop without a reason are speaking', () => {
     { name: 'tcp_v6_rcv', start: 0xffffffff81001800n, end: 0xffffffff81002000n },
     { name: 'ip_error', start: 0xffffffff81003700n, end: 0xffffffff81003800n },
     { name: 'neigh_timer_handler', start: 0xffffffff81003800n, end: 0xffffffff81003900n },
+    { name: 'br_forward', start: 0xffffffff81003980n, end: 0xffffffff81003a00n },
     { name: 'ndisc_error_report', start: 0xffffffffc0018000n, end: 0xffffffffc001c000n },
   ]);
 });

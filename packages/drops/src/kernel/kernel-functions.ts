@@ -40,12 +40,15 @@ const neighbourFunctions: ReadonlySet<string> = new Set([
   'neigh_timer_handler',
 ]);
 
+/** A bridge's way of a frame to a port. They give no reason (Linux 6.18). */
+const bridgeFunctions: ReadonlySet<string> = new Set(['br_forward', '__br_forward', 'br_handle_frame_finish']);
+
 /** Facts about a drop from the functions that led to it. */
 export interface DropPlace {
   /** Innermost function that stands at a hook; undefined where none was found. */
   readonly at: PacketPlace | undefined;
-  /** Origin of the drop: a rule, the hook without a rule's function on the stack, a route that leads nowhere, a neighbour that does not answer, TCP, or another function. */
-  readonly by: 'rule' | 'hook' | 'route' | 'neighbour' | 'tcp' | 'kernel';
+  /** Origin of the drop: a rule, the hook without a rule's function on the stack, a route that leads nowhere, a neighbour that does not answer, TCP, a bridge, or another function. */
+  readonly by: 'rule' | 'hook' | PlainEnd;
 }
 
 /** Finds places by addresses of functions. */
@@ -80,6 +83,7 @@ const wantedNames: ReadonlySet<string> = new Set([
   ...routeFunctions,
   ...tcpFunctions,
   ...neighbourFunctions,
+  ...bridgeFunctions,
 ]);
 /** The module of a function, and what compilers add to the names of specialized copies. */
 const suffixes = /\t.*$|\.(?:isra|constprop|part)\..*$/;
@@ -120,8 +124,11 @@ function placeOfNames(names: readonly string[]): DropPlace {
 }
 
 /** Origin that a function stands for if it drops without a reason. */
-function endOf(name: string): 'route' | 'neighbour' | 'tcp' | 'kernel' {
+function endOf(name: string): PlainEnd {
   if (routeFunctions.has(name)) return 'route';
   if (neighbourFunctions.has(name)) return 'neighbour';
+  if (bridgeFunctions.has(name)) return 'bridge';
   return tcpFunctions.has(name) ? 'tcp' : 'kernel';
 }
+
+type PlainEnd = 'route' | 'neighbour' | 'tcp' | 'bridge' | 'kernel';

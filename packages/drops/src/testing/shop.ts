@@ -79,6 +79,7 @@ export function nodeView(overrides: Partial<NodeView> = {}): NodeView {
     indexBefore,
     traits,
     nodeAddresses: new Set(nodeAddresses),
+    formerAddresses: new Set(),
     netns: nodeNetns,
     conntrack: { full: 0, clashes: 0 },
     ...overrides,

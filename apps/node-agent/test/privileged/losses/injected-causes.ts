@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type IpAddress, millis } from '@switchyard/core';
-import { startEchoServer } from '@switchyard/lab';
+import { createProber, startEchoServer } from '@switchyard/lab';
 import { enterFlows, flushFlows } from './conntrack-entries.ts';
 import {
   manyFlows,
@@ -198,6 +198,57 @@ export const injectedCauses: readonly InjectedCause[] = [
   ),
   staleRules('flow that connection tracking leads to a deleted endpoint', 'staleFlow', ['UDP']),
   staleRules('new flow that a stopped proxy leads to a deleted endpoint', 'staleRule', ['TCP', 'UDP']),
+  {
+    name: 'address that the node no longer has',
+    cause: 'addressGone',
+    families: ['IPv4'],
+    modes: ['iptables'], // in the others NodePorts are at the primary address only
+    delay: 3_000, // until the kernel has no neighbour of this address
+    inject: async (site, { ipFamily, service, targetPort }) => {
+      const endpoints = [{ address: addressOf(site.server, ipFamily) }];
+      const spec = { type: 'NodePort' };
+      const { nodePorts } = await site.make({ name: service, ipFamily, targetPort, endpoints, spec });
+      const address = '172.18.0.77';
+      await site.shell(site.node, `ip addr add ${address}/24 dev eth0`);
+      const isAnswered = async (): Promise<boolean> =>
+        (await site.outside.probe({ protocol: 'tcp', address, port: nodePorts.TCP, timeout })).status === 'answered';
+      for (let tries = 0; tries < 100 && !(await isAnswered()); tries++) await sleep(100);
+      await sleep(600); // a reading has the address
+      await site.shell(site.node, `ip addr delete ${address}/24 dev eth0`);
+      return { send: attempt(site.outside, { address, port: nodePorts }) };
+    },
+  },
+  {
+    name: 'pod that reaches itself over a bridge without hairpin mode',
+    cause: 'hairpinOff',
+    families: ['IPv4'],
+    modes: ['nftables', 'iptables'],
+    inject: async (site, { ipFamily, service, targetPort }) => {
+      const self = await site.cluster.lab.addPod(site.node, 'self');
+      startEchoServer(self, { pod: 'self', tcp: [targetPort], udp: [targetPort] });
+      const address = addressOf(self, ipFamily);
+      const { clusterIp } = await site.make({ name: service, ipFamily, targetPort, endpoints: [{ address }] });
+      const port = (await site.shell(site.node, `ip -o route get ${address}`)).match(/ dev (\S+)/)?.[1] ?? '';
+      await site.shell(
+        site.node,
+        [
+          'ip link add hairpin type bridge && ip link set hairpin up',
+          `ip link set ${port} master hairpin && ip route replace ${address} dev hairpin`,
+          'sysctl -q net.bridge.bridge-nf-call-iptables=1',
+        ].join(' && '),
+      );
+      const { signal } = new AbortController();
+      const prober = await createProber(self, signal);
+      return {
+        send: attempt(prober, { address: clusterIp, port: 80 }),
+        undo: async () => {
+          await prober[Symbol.asyncDispose]();
+          await site.shell(site.node, 'sysctl -q net.bridge.bridge-nf-call-iptables=0; ip link delete hairpin');
+          await site.cluster.lab.removePod(self);
+        },
+      };
+    },
+  },
   {
     name: 'answer takes a way around the node',
     netns: 'pod',
