@@ -31,6 +31,7 @@ import {
 import type { IptablesVariant } from '@switchyard/netfilter/iptables';
 import { runAgent } from './agent.ts';
 import type { AgentHost } from './agent-host.ts';
+import { askCommand, isQuestion } from './ask/ask-command.ts';
 import { type BackendHost, backendOf } from './backends.ts';
 import { cleanUp, cleanUpFailed } from './cleanup/clean-up.ts';
 import { ourVariant, removeLeftRules } from './cleanup/left-rules.ts';
@@ -308,7 +309,8 @@ function print(text: string): void {
   const onError = (error: NodeJS.ErrnoException): void => {
     if (error.code !== 'EPIPE') throw error;
   };
-  process.stdout.on('error', onError).write(text);
+  if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', onError);
+  process.stdout.write(text);
 }
 
 const args = process.argv.slice(2);
@@ -318,6 +320,7 @@ let loaded: Config | undefined;
 
 /** Reports a failure of the agent. Commands of operators report only by their exit, because they may run in the agent's container. */
 async function report(failure: AppFailure): Promise<void> {
+  if (isQuestion(args)) return;
   if (loaded === undefined ? asksForCommand(args) : loaded.kind !== 'run') return;
   const run = loaded?.kind === 'run' ? loaded : undefined; // undefined: refused
   const place = run ?? (await findPlace(args));
@@ -337,6 +340,10 @@ export async function runAgentProgram(): Promise<void> {
     name: 'switchyard-agent',
     exitGrace: seconds(5),
     main: async (signal) => {
+      if (isQuestion(args)) {
+        process.exitCode = await askCommand(args, { print, fetch }, signal);
+        return;
+      }
       readDescriptorLimit(kernelFiles()); // before anything else fails for lack of descriptors
       loaded = await loadConfig(args);
       await main(loaded, signal);

@@ -17,6 +17,7 @@ import { debianRoot } from '../../../../tools/debian/debian-root.ts';
 // The plug-in as a user runs it, with a real kubectl, against agents of two nodes.
 
 const program = fileURLToPath(new URL('../../bin/kubectl-switchyard', import.meta.url));
+const agentProgram = fileURLToPath(new URL('../../../node-agent/bin/switchyard-agent', import.meta.url));
 const { signal } = new AbortController();
 const stack = new AsyncDisposableStack();
 let cluster: LabCluster;
@@ -181,6 +182,20 @@ test('why --follow: answers again when the answer changes', async () => {
   await following.stop();
   expect(await following.ended).toBe(2);
   expect(await shown()).toEqual(['refused', 'works']);
+});
+
+test("the agent's own program answers on its node", async () => {
+  const [node] = nodes;
+  const callerAddress = (await cluster.api.get(apiResources.pods, { namespace: 'default', name: caller }, signal))
+    .status?.podIP;
+  const question = ['why', callerAddress ?? '', `${clusterIp}:80`, '--probes=2'];
+  const { exitCode, stdout } = await node.run(agentProgram, question);
+  expect(stdout).toMatch(/^verdict {2}it works$/m);
+  expect(stdout).toMatch(/^why {6}all 2 probes were answered, the slowest after \S+ ms$/m);
+  expect(exitCode).toBe(0);
+  const refused = await node.run(agentProgram, ['why', callerAddress ?? '', 'nothing']);
+  expect(refused.stderr).toMatch(/the agent answered 400 to GET .*: to "nothing" is not ADDRESS:PORT\/PROTOCOL/);
+  expect(refused.exitCode).toBe(1);
 });
 
 test('why: a Service without endpoints', async () => {

@@ -99,6 +99,7 @@ export function helpText(): string {
     return `${group}:\n${lines.join('\n')}\n`;
   });
   return `usage: switchyard-agent [FLAGS]
+       switchyard-agent why|losses --help    why packets of Services are lost on this node
 
 Programs the Service dataplane of this node in place of kube-proxy, and accepts kube-proxy's flags and configuration
 file. docs/reference/flags.md and config.md describe their meaning here.
