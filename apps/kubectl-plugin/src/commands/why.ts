@@ -73,6 +73,7 @@ export async function whyCommand(context: CommandContext, signal: AbortSignal): 
   do {
     let answer: WhyAnswer;
     try {
+      if (shown !== '') await clock.sleep(pause, signal);
       answer = await answerOf(context, question, { agents: found.agents, signal });
     } catch (error) {
       if (config.follow && signal.aborted) return status; // ^C is how it ends
@@ -95,6 +96,10 @@ interface Asked {
 
 /** Time until another node has read a drop of this moment. */
 const remoteReading = millis(1000);
+/** Time that other nodes get to begin to watch. */
+const longestBegin = millis(3000);
+/** Time between two answers that are followed. */
+const pause = millis(1000);
 
 async function answerOf(
   { config, warn, clock }: CommandContext,
@@ -109,27 +114,26 @@ async function answerOf(
     );
   }
   const stop = new AbortController();
+  const end = AbortSignal.any([signal, stop.signal]);
   const remote: RemoteLoss[] = [];
-  const watching = agents
+  const watches = agents
     .filter((agent) => agent !== here)
-    .map((agent) =>
-      collectLosses(agent, remote, AbortSignal.any([signal, stop.signal])).catch((error: unknown) =>
-        warn(messageOf(error)),
-      ),
-    );
+    .map((agent) => watchNode(agent, { into: remote, warn }, end));
   try {
+    const late = clock.sleep(longestBegin, end).catch(() => undefined);
+    await Promise.race([Promise.all(watches.map(({ begun }) => begun)), late]);
     const method = config.probes > 0 ? 'PUT' : 'GET';
     const answer = await askAgent<WhyAnswer>(here, pathOf(question, config), { method, signal });
     if (answer.verdict !== 'unanswered' && answer.verdict !== 'forwarded') return answer;
-    const end = clock.now() + remoteReading;
+    const latest = clock.now() + remoteReading;
     for (;;) {
       const whole = beyond(answer, question, remote);
-      if (whole !== undefined || watching.length === 0 || clock.now() >= end) return whole ?? answer;
+      if (whole !== undefined || watches.length === 0 || clock.now() >= latest) return whole ?? answer;
       await clock.sleep(millis(50), signal);
     }
   } finally {
     stop.abort();
-    await Promise.all(watching);
+    await Promise.all(watches.map(({ ended }) => ended));
   }
 }
 
@@ -143,15 +147,32 @@ function pathOf(
   return `/debug/why?${query}`;
 }
 
-/** Readings come twice a second; the stream ends with the signal. */
-async function collectLosses(agent: Agent, into: RemoteLoss[], signal: AbortSignal): Promise<void> {
-  try {
-    for await (const line of askLines<RemoteLoss>(agent, '/debug/losses?format=json&seconds=70', signal)) {
-      if (line.cause !== undefined) into.push(line);
+interface Watching {
+  /** Resolves when the node watches, or cannot. */
+  readonly begun: Promise<void>;
+  readonly ended: Promise<void>;
+}
+
+/** Collects losses until the signal; readings come twice a second. Warns of a node that cannot watch. */
+function watchNode(
+  agent: Agent,
+  { into, warn }: { readonly into: RemoteLoss[]; readonly warn: (text: string) => void },
+  signal: AbortSignal,
+): Watching {
+  const { promise: begun, resolve } = Promise.withResolvers<void>();
+  const follow = async (): Promise<void> => {
+    try {
+      for await (const line of askLines<RemoteLoss>(agent, '/debug/losses?format=json&seconds=70', signal)) {
+        resolve(); // the first line is about the node itself
+        if (line.cause !== undefined) into.push(line);
+      }
+    } catch (error) {
+      if (!signal.aborted) warn(messageOf(error));
+    } finally {
+      resolve();
     }
-  } catch (error) {
-    if (!signal.aborted) throw error;
-  }
+  };
+  return { begun, ended: follow() };
 }
 
 /** The loss of another node that belongs to this flow. After masquerading the client is the node. */
