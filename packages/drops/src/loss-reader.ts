@@ -126,6 +126,7 @@ export class LossReader implements Disposable {
 
   /** Rejects with `NativeError`, and the reason of the signal. */
   async read(view: ServiceView, signal: AbortSignal): Promise<LossReading> {
+    this.noteTables(view); // its ages are of this moment
     const refusals = await this.#refusals?.read(signal);
     const { drops, missed } = this.#sources.counter?.read() ?? { drops: [], missed: 0 };
     const { losses, unrelated } = this.#explain(drops, view);
@@ -136,7 +137,6 @@ export class LossReader implements Disposable {
   }
 
   #explain(drops: readonly PlacedDrop[], view: ServiceView): Pick<LossReading, 'losses' | 'unrelated'> {
-    this.noteTables(view);
     const conntrack = this.#newConntrackDrops();
     const nodeAddresses = new Set(view.nodeAddresses);
     this.#noteAddresses(view);

@@ -143,6 +143,11 @@ test('why: a port on which no endpoint listens, be it on this node or on the oth
     endpoints: [{ addresses: [remoteAddress], nodeName: nodes[1].nodeName }],
   };
   await cluster.api.create(apiResources.endpointSlices, slice, signal);
+  const isApplied = async (name: string, count: string): Promise<boolean> => {
+    const { stdout: table } = await plugin('table', name);
+    return [...table.matchAll(new RegExp(`applied +\\d+ +${count}/${count} `, 'g'))].length === 2;
+  };
+  await until(async () => (await isApplied('deaf', '2')) && (await isApplied('deaf-remote', '1')));
   const { exitCode, stdout } = await plugin('why', caller, 'deaf', '--probes=20');
   expect(stdout).toMatch(/^why {6}nothing listens on \S+:9999 \[noListener, kernel: NO_SOCKET\]$/m);
   expect(exitCode).toBe(2);

@@ -182,10 +182,9 @@ export const injectedCauses: readonly InjectedCause[] = [
       await sleep(600); // attempts before it listened are read and done
       return {
         send: async () => {
-          const sending = sendLater(site, clusterIp);
-          await sleep(250);
+          const { ended } = await sendLater(site, clusterIp);
           await application.stop(millis(0));
-          await sending;
+          await ended;
         },
       };
     },

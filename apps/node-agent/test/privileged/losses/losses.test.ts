@@ -66,7 +66,7 @@ describe.each(proxies)('losses, $name', (proxy) => {
     const targetPort = echoPorts[index * 2 + (ipFamily === 'IPv4' ? 0 : 1)] ?? 0;
     const injection = await one.inject(site, { ipFamily, service, targetPort });
     // Drops after translation show that the proxy had the Service; of others that is not known at once.
-    if (proxy.isSlow || one.name.includes('another table: before')) await sleep(proxy.lag);
+    if (proxy.isSlow || one.name.includes('another table: before')) await sleep(Math.max(proxy.lag, 200));
     const before = (await site.losses()).length;
     try {
       const sent = one.protocols ?? protocols;

@@ -1,4 +1,6 @@
+import { readFile } from 'node:fs/promises';
 import type { Prober } from '@switchyard/lab';
+import { until } from '../agent-log.ts';
 import type { EnteredFlow } from './conntrack-entries.ts';
 import type { LossSite } from './loss-site.ts';
 
@@ -32,17 +34,26 @@ export const sleepingListener: string = `
   sleep 60;
 `;
 
-/** Connects, and writes 0.6 s later: a first time, and again after the answer to it. */
+/** Connects, says so, and writes 0.6 s later: a first time, and again after the answer to it. */
 const lateWriter = `
   const socket = require('node:net').connect({ host: process.argv[1], port: 80, allowHalfOpen: true });
   socket.on('error', () => process.exit(0));
   socket.resume();
-  for (const time of [600, 800]) setTimeout(() => socket.write('x'), time);
-  setTimeout(() => process.exit(0), 1000);
+  socket.on('connect', () => {
+    console.log('connected');
+    for (const time of [600, 800]) setTimeout(() => socket.write('x'), time);
+    setTimeout(() => process.exit(0), 1000);
+  });
 `;
 
-export function sendLater(site: LossSite, address: string): Promise<unknown> {
-  return site.callerPod.run(process.execPath, ['-e', lateWriter, address]);
+/** Resolves when it is connected. */
+export async function sendLater(
+  { callerPod }: LossSite,
+  address: string,
+): Promise<{ readonly ended: Promise<unknown> }> {
+  const writer = callerPod.spawn(process.execPath, ['-e', lateWriter, address], { logName: 'late-writer' });
+  await until(async () => (await readFile(writer.logFile, 'utf8')).includes('connected'));
+  return writer;
 }
 
 const datagramSender = `

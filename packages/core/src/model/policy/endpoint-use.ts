@@ -1,3 +1,4 @@
+import * as check from '../../base/argument.ts';
 import type { IpAddress } from '../ip/address.ts';
 import type { ServiceForwarding } from '../forwarding/forwarding-table.ts';
 
@@ -11,12 +12,19 @@ export interface EndpointUse {
 
 /**
  * Use of one endpoint of a Service; undefined if the Service does not have it. A ready endpoint is used. One that serves while it terminates
- * is used where there is no ready one: anywhere, or for policy Local on its node (KEP-1669). Topology is left out.
+ * is used where there is no ready one: anywhere, or for policy Local on its node (KEP-1669). Topology is left out. Throws `UsageError` for
+ * arguments of another type.
  */
 export function endpointUse(
-  { knownEndpoints, policies }: Pick<ServiceForwarding, 'knownEndpoints' | 'policies'>,
+  service: Pick<ServiceForwarding, 'knownEndpoints' | 'policies'>,
   place: { readonly address: IpAddress; readonly port: number },
 ): EndpointUse | undefined {
+  check.requireFields('endpointUse: service', service, {
+    knownEndpoints: check.requireList,
+    policies: check.objectArgument,
+  });
+  check.requireFields('endpointUse: place', place, {});
+  const { knownEndpoints, policies } = service;
   const endpoint = knownEndpoints.find(({ address, port }) => address === place.address && port === place.port);
   if (endpoint === undefined) return undefined;
   const { ready, serving, terminating, nodeName } = endpoint;
