@@ -276,6 +276,26 @@ describe('a table before', () => {
     expect(await causeOf(6000, applied, proxyLag)).toBe(cause);
   });
 
+  test.each([
+    ['had no endpoint yet, such as a readiness probe of a new pod', 600, undefined],
+    ['had it', 300, 'noListener'],
+    ['had it, which is known a little late', 415, 'noListener'],
+  ] as const)('decides about a packet straight to an endpoint when the Service %s', async (_, ago, cause) => {
+    const drop = placedDrop({
+      to: '10.244.1.5:8080',
+      reason: 'NO_SOCKET',
+      place: place('tcp', 'input'),
+      last: millis(now - ago),
+    });
+    const reader = readerOf({ counter: new FakeCounter(counted(), counted(drop)) });
+    const starting = tableOf({
+      services: [service('shop/cart')],
+      slices: [slice('shop/cart', { endpoints: [{ ip: '10.244.1.5', ready: false, serving: false }] })],
+    });
+    await reader.read(viewOf([starting, 3000]), signal);
+    expect((await reader.read(viewOf([cart, 400]), signal)).losses[0]?.cause).toBe(cause);
+  });
+
   test('is none where only one table was read', async () => {
     expect(await causeOf(500, [[cart, 400]])).toBe('otherRule');
   });

@@ -155,6 +155,7 @@ export class LossReader implements Disposable {
               netns: this.#sources.netns,
               table,
               tableBefore,
+              tableThen: this.#tableAt(drop, table),
               index: indexOf(this.#indexes, table),
               indexBefore: tableBefore === undefined ? undefined : indexOf(this.#formerIndexes, tableBefore),
               nodeAddresses,
@@ -226,6 +227,12 @@ export class LossReader implements Disposable {
       const cidrs = tables.get(ipFamilyOf(address))?.nodePortCidrs ?? [];
       if (cidrs.some((cidr) => cidrContains(cidr, address))) this.#addresses.add(address);
     }
+  }
+
+  /** The table at the time of a drop; that of an apply is taken a little late. */
+  #tableAt({ last }: PlacedDrop, table: ForwardingTable): ForwardingTable {
+    const history = this.#histories.get(table.ipFamily) ?? [];
+    return (history.findLast(({ from }) => from - clockSlack <= last) ?? history[0])?.table ?? table;
   }
 
   /** The table whose rules a drop may have met although a newer one is applied. */

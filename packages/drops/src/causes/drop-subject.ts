@@ -16,6 +16,8 @@ export interface NodeView {
   readonly table: ForwardingTable;
   /** The table at the last reading, if the packet may have met its rules. */
   readonly tableBefore: ForwardingTable | undefined;
+  /** The table when the packet was dropped: a reading comes up to half a second later. */
+  readonly tableThen: ForwardingTable;
   /** Follows `table`. */
   readonly index: ServiceIndex;
   /** Follows `tableBefore`, if there is one. */

@@ -13,8 +13,9 @@ export function isOfNoService(subject: Subject): boolean {
 }
 
 function isUsedByProxies({ asked, services, view }: Subject): boolean {
-  const before = services.flatMap(({ key }) => view.tableBefore?.services.get(key) ?? []);
-  return [...services, ...before].some((service) => endpointUse(service, asked)?.isUsed === true);
+  const tables = [view.tableThen, ...(view.tableBefore === undefined ? [] : [view.tableBefore])];
+  const known = tables.flatMap((table) => services.flatMap(({ key }) => table.services.get(key) ?? []));
+  return known.some((service) => endpointUse(service, asked)?.isUsed === true);
 }
 
 /** Whether the endpoint was deleted, or its pod terminates. */

@@ -75,6 +75,7 @@ export function nodeView(overrides: Partial<NodeView> = {}): NodeView {
   return {
     table,
     tableBefore: undefined,
+    tableThen: table,
     index,
     indexBefore,
     traits,
