@@ -229,17 +229,21 @@ export class LossReader implements Disposable {
     }
   }
 
-  /** The table at the time of a drop; that of an apply is taken a little late. */
+  /** The table at the time of a drop. */
   #tableAt({ last }: PlacedDrop, table: ForwardingTable): ForwardingTable {
-    const history = this.#histories.get(table.ipFamily) ?? [];
-    return (history.findLast(({ from }) => from - clockSlack <= last) ?? history[0])?.table ?? table;
+    return this.#inForce(table, last + clockSlack);
   }
 
   /** The table whose rules a drop may have met although a newer one is applied. */
   #tableBefore({ last }: PlacedDrop, table: ForwardingTable, { proxyLag }: ServiceView): ForwardingTable | undefined {
+    const inForce = this.#inForce(table, last - clockSlack - proxyLag);
+    return inForce === table ? undefined : inForce;
+  }
+
+  /** The table of the same family that was in force at a time, the oldest known one before; `table` without a history. */
+  #inForce(table: ForwardingTable, time: number): ForwardingTable {
     const history = this.#histories.get(table.ipFamily) ?? [];
-    const inForce = history.findLast(({ from }) => from + clockSlack + proxyLag <= last) ?? history[0];
-    return inForce?.table === table ? undefined : inForce?.table;
+    return (history.findLast(({ from }) => from <= time) ?? history[0])?.table ?? table;
   }
 
   #newConntrackDrops(): { readonly full: number; readonly clashes: number } {

@@ -1,4 +1,11 @@
-import { addressAndPort, type IpFamily, ipFamilyOf, type Port, type ServiceForwarding } from '@switchyard/core';
+import {
+  addressAndPort,
+  endpointUse,
+  type IpFamily,
+  ipFamilyOf,
+  type Port,
+  type ServiceForwarding,
+} from '@switchyard/core';
 import { causes } from './causes/causes.ts';
 import type { Loss } from './causes/explain-drop.ts';
 import type { ServiceIndex } from './causes/service-index.ts';
@@ -64,8 +71,8 @@ function serviceOf(
     ?.serviceAt({ protocol: 'TCP', address, port }, nodeAddresses.includes(address));
 }
 
-function hasEndpoint({ knownEndpoints }: ServiceForwarding, { endpoint, endpointPort }: UnansweredFlow): boolean {
-  return knownEndpoints.some(({ address, port }) => address === endpoint && port === endpointPort);
+function hasEndpoint(service: ServiceForwarding, { endpoint, endpointPort }: UnansweredFlow): boolean {
+  return endpointUse(service, { address: endpoint, port: endpointPort }) !== undefined;
 }
 
 function lossOf(flow: UnansweredFlow, { key }: ServiceForwarding, { proxyLag }: ServiceView): Loss {

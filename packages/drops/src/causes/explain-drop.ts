@@ -1,5 +1,6 @@
 import {
   addressAndPort,
+  endpointUse,
   explain,
   type Explanation,
   type ForwardingTable,
@@ -150,9 +151,7 @@ function staleness({ drop, services, isEndpoint }: Subject): Found | undefined {
   const [service] = services;
   if (flow === undefined || service === undefined || isEndpoint || drop.direction === 'answer') return undefined;
   if (!isTranslated(drop)) return undefined;
-  const isKnown = service.knownEndpoints.some(
-    ({ address, port }) => address === flow.endpoint && port === flow.endpointPort,
-  );
+  const isKnown = endpointUse(service, { address: flow.endpoint, port: flow.endpointPort }) !== undefined;
   if (isKnown) return undefined;
   const endpoint = addressAndPort(flow.endpoint, flow.endpointPort as Port); // a port of a packet
   const symptom = `${endpoint} is no endpoint of ${service.key} any more; the kernel says ${drop.reason}`;
