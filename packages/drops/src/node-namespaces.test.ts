@@ -9,7 +9,13 @@ const { signal } = new AbortController();
 
 describe('listed namespaces', () => {
   const listed = (...inodes: readonly number[]): readonly ProcessNamespace[] =>
-    [nodeNetns, ...inodes].map((inode) => ({ inode, cookie: inode, folder: `/proc/${inode}`, addresses: new Set() }));
+    [nodeNetns, ...inodes].map((inode) => ({
+      inode,
+      cookie: inode,
+      isLinked: true,
+      folder: `/proc/${inode}`,
+      addresses: new Set(),
+    }));
   const view = serviceView({ podCidrs: [parseCidr('10.244.1.0/24')] });
   /** Of a namespace that is not the node's, to a pod with an address of this node. */
   const toPod = placedDrop({ netns: podNetns, reason: 'IP_RPFILTER', to: '10.244.1.5:8080' });
@@ -44,6 +50,17 @@ describe('listed namespaces', () => {
     expect(await lossesOf([0, withPod], [6000, without])).toEqual({ found: [1, 1], lists: 2 });
     expect(await lossesOf([0, without], [500, withPod], [6000, withPod])).toEqual({ found: [0, 0, 1], lists: 3 });
     expect(await lossesOf([0, listed()], [6000, withPod])).toEqual({ found: [1, 1], lists: 2 });
+  });
+
+  test('do not decide for a node without pods, where they may be of another node', async () => {
+    const foreign = listed(podNetns).map((one) => ({ ...one, isLinked: one.inode === nodeNetns }));
+    const fromForeignNode = placedDrop({ netns: podNetns, to: '10.96.0.12:80', place: { at: 'forward', by: 'rule' } });
+    const reader = readerOf({
+      counter: new FakeCounter(counted(fromForeignNode), counted(fromForeignNode)),
+      namespaces: () => foreign,
+    });
+    expect((await reader.read(view, signal)).losses).toEqual([]);
+    expect((await reader.read(view, signal)).losses).toEqual([]);
   });
 
   test('decide nothing where processes of pods are not visible', async () => {

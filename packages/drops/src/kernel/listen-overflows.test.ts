@@ -13,7 +13,13 @@ const tcp = [
 const tcp6 = `${head}\n   0: 000000FD44021000010000000300000000:0050 0:0000 0A 00000000:00000001 00:0 0 0 0 4`;
 const netstat = (overflows: number): string =>
   `TcpExt: SyncookiesSent ListenOverflows ListenDrops\nTcpExt: 5 ${overflows} 9\nIpExt: InNoRoutes\nIpExt: 1\n`;
-const pod: ProcessNamespace = { inode: 7, cookie: 70, folder: '/proc/42', addresses: new Set([parseIp('10.244.1.3')]) };
+const pod: ProcessNamespace = {
+  inode: 7,
+  cookie: 70,
+  isLinked: true,
+  folder: '/proc/42',
+  addresses: new Set([parseIp('10.244.1.3')]),
+};
 
 test('listening sockets have their address, port and accept queue', () => {
   expect(parseListeners(tcp)).toEqual([

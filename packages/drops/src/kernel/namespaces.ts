@@ -7,6 +7,8 @@ export interface ProcessNamespace {
   readonly inode: number;
   /** The kernel's number, which is never used again; undefined without CAP_SYS_ADMIN. */
   readonly cookie: number | undefined;
+  /** Whether it is the node's or a device of the node leads there; otherwise it may be of another node on this machine. */
+  readonly isLinked: boolean;
   /** `/proc/PID` of one of its processes. */
   readonly folder: string;
   /** Local addresses, without those of IPv6 links. */
@@ -22,11 +24,13 @@ export function listNamespaces(): readonly ProcessNamespace[] {
   const [own, ...others] = [...networkNamespaces({ mounted: nowhere })].filter((one) => one !== undefined);
   const linked = linkedNamespaces(others.map(pidOf));
   const pods = linked.size === 0 ? others : others.filter((one) => linked.has(pidOf(one)));
-  return [...(own === undefined ? [] : [own]), ...pods].map(({ inode, path }) => {
+  return [...(own === undefined ? [] : [own]), ...pods].map((namespace) => {
+    const { inode, path } = namespace;
     const folder = path.slice(0, -'/ns/net'.length);
     const ipv4 = parseFibTrie(orEmpty(`${folder}/net/fib_trie`));
     const ipv6 = parseIfInet6(orEmpty(`${folder}/net/if_inet6`));
-    return { inode, cookie: cookieOf(path), folder, addresses: new Set([...ipv4, ...ipv6]) };
+    const isLinked = namespace === own || linked.size > 0;
+    return { inode, cookie: cookieOf(path), isLinked, folder, addresses: new Set([...ipv4, ...ipv6]) };
   });
 }
 
@@ -90,7 +94,7 @@ export class NodeNamespaces {
     this.#monotonic = monotonic;
   }
 
-  /** At most 5 s old. */
+  /** Those that are surely of this node; at most 5 s old. */
   current(): readonly ProcessNamespace[] {
     if (this.#monotonic() - this.#listedAt >= listInterval) {
       this.#foreign.clear();
@@ -99,9 +103,10 @@ export class NodeNamespaces {
     return this.#current;
   }
 
-  /** Whether the namespace with this cookie is of this node; undefined where those of pods are not visible. */
+  /** Whether the namespace with this cookie is of this node; undefined until one of a pod was seen. */
   has(cookie: number): boolean | undefined {
-    if (this.current().filter((one) => one.cookie !== undefined).length <= 1) return undefined;
+    this.current();
+    if (this.#seen.size <= 1) return undefined;
     if (!this.#seen.has(cookie) && !this.#foreign.has(cookie)) {
       this.#refresh();
       if (!this.#seen.has(cookie)) this.#foreign.add(cookie);
@@ -111,7 +116,7 @@ export class NodeNamespaces {
 
   #refresh(): void {
     this.#listedAt = this.#monotonic();
-    this.#current = this.#list();
+    this.#current = this.#list().filter(({ isLinked }) => isLinked);
     for (const { cookie } of this.#current) if (cookie !== undefined) this.#seen.add(cookie);
   }
 }
