@@ -153,7 +153,8 @@ function serviceView(service: ServiceForwarding, failure: Failure | undefined): 
   };
 }
 
-function endpointViews({ endpoints, knownEndpoints }: ServiceForwarding): readonly unknown[] {
+/** Known endpoints, each with the policies that may use it. */
+export function endpointViews({ endpoints, knownEndpoints }: ServiceForwarding): readonly unknown[] {
   const cluster = new Set(endpoints.Cluster.map(placeOf));
   const local = new Set(endpoints.Local.map(placeOf));
   return knownEndpoints.map((endpoint) => {

@@ -10,6 +10,7 @@ import type { Profiler } from './profiler.ts';
 import { profilingRoutes } from './profiling-routes.ts';
 import { get, type Route, oneAtATime } from './route.ts';
 import { flagzAnswer, type ProcessFacts, statuszAnswer } from './zpages.ts';
+import { changesRoute } from './debug-changes.ts';
 import { explainAnswer } from './debug-explain.ts';
 import { forwardingAnswer } from './debug-forwarding.ts';
 import { lossesRoute } from './debug-losses.ts';
@@ -76,6 +77,7 @@ export function debugRoutes(state: DebugState): readonly Route[] {
   return [
     get('/debug/forwarding', (request) => forwardingAnswer(state, request)),
     get('/debug/explain', (request) => explainAnswer(state, request)),
+    get('/debug/changes', changesRoute(state)),
     get('/debug/losses', lossesRoute(state)),
     get('/debug/status', async () => jsonAnswer(200, await statusAnswer(state))),
     { path: '/debug/why', methods: ['GET', 'PUT'], answer: oneAtATime(whyRoute(state)) },

@@ -1,6 +1,6 @@
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { ManualClock } from '../testing/manual-clock.ts';
-import { millis, systemClock, untilBeat } from './time.ts';
+import { millis, sleepUntil, systemClock, untilBeat } from './time.ts';
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -38,4 +38,38 @@ test.each<[string, { now: number; interval: number }, number]>([
   ['no whole tenths: a grid of its own', { now: 1010, interval: 250 }, 240],
 ])('waiting for a beat, %s', (_, { now, interval }, rest) => {
   expect(untilBeat(new ManualClock(now), millis(interval))).toBe(rest);
+});
+
+describe('sleepUntil', () => {
+  const never = new Promise<void>(() => undefined);
+  const duration = millis(50);
+
+  test('ends after the duration', async () => {
+    const clock = new ManualClock();
+    const slept = sleepUntil(never, { clock, duration }, new AbortController().signal);
+    await clock.advance(50);
+    await slept;
+    expect(clock.monotonic()).toBe(50);
+  });
+
+  test('ends as soon as it is ready, and leaves no timer', async () => {
+    const clock = new ManualClock();
+    const ready = Promise.withResolvers<void>();
+    const slept = sleepUntil(ready.promise, { clock, duration }, new AbortController().signal);
+    expect(clock.sleeping).toBe(1);
+    ready.resolve();
+    await slept;
+    expect(clock.sleeping).toBe(0);
+  });
+
+  test.each(['before', 'during'])('an abort %s rejects with its reason', async (when) => {
+    const clock = new ManualClock();
+    const stop = new AbortController();
+    const reason = new Error('enough');
+    if (when === 'before') stop.abort(reason);
+    const slept = sleepUntil(never, { clock, duration }, stop.signal);
+    stop.abort(reason);
+    await expect(slept).rejects.toBe(reason);
+    expect(clock.sleeping).toBe(0);
+  });
 });

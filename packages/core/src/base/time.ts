@@ -72,6 +72,30 @@ export const systemClock: Clock = {
     }),
 };
 
+/**
+ * Sleeps for `duration`, or until `ready` settles if that is earlier. Leaves no timer behind. Rejects with `signal.reason`, or as
+ * `ready` does.
+ */
+export async function sleepUntil(
+  ready: Promise<void>,
+  { clock, duration }: { readonly clock: Pick<Clock, 'sleep'>; readonly duration: Millis },
+  signal: AbortSignal,
+): Promise<void> {
+  if (typeof clock?.sleep !== 'function') throw wrongArgument('sleepUntil: clock', 'a clock', clock);
+  signal.throwIfAborted();
+  const stop = new AbortController();
+  const onAbort = (): void => stop.abort(signal.reason);
+  signal.addEventListener('abort', onAbort);
+  const slept = clock.sleep(duration, stop.signal);
+  slept.catch(() => undefined); // stopped, not failed
+  try {
+    await Promise.race([ready, slept]);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+    stop.abort();
+  }
+}
+
 /** A source of numbers in [0, 1). Injected so that back-off jitter is reproducible in tests. */
 export type Random = () => number;
 

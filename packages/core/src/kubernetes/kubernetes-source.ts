@@ -1,6 +1,6 @@
 import * as check from '../base/argument.ts';
 import type { Logger } from '../base/log.ts';
-import { type Clock, type Millis, type Random, millis } from '../base/time.ts';
+import { type Clock, type Millis, type Random, millis, sleepUntil } from '../base/time.ts';
 import { type RawObject, newApiClient } from './api-client.ts';
 import { type ApiServerAddresses, type ApiServerConnection, requireConnection } from './api-server-connection.ts';
 import { OutageWaits } from './outages.ts';
@@ -190,7 +190,7 @@ export function newBatchMerger({ clock, idle, maxDelay, quiet, maxEvents }: Merg
     while (pending.size < maxEvents && !signal.aborted) {
       const wait = Math.min(oldest + maxDelay, newest + quiet) - clock.monotonic();
       if (wait <= 0) return;
-      await sleepUntil(full.promise, millis(wait), clock);
+      await sleepUntil(full.promise, { clock, duration: millis(wait) }, signal);
     }
   };
 
@@ -218,15 +218,6 @@ export function newBatchMerger({ clock, idle, maxDelay, quiet, maxEvents }: Merg
       }
     },
   };
-}
-
-/** Sleeps until `ready` at the latest; leaves no timer behind. */
-async function sleepUntil(ready: Promise<void>, duration: Millis, clock: Clock): Promise<void> {
-  const stop = new AbortController();
-  const slept = clock.sleep(duration, stop.signal);
-  slept.catch(() => undefined); // stopped, not failed
-  await Promise.race([ready, slept]);
-  stop.abort();
 }
 
 /** Waiting events in first-seen order: a Map keeps the place of a key whose value is replaced. */
