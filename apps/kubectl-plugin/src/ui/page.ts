@@ -1,6 +1,8 @@
+import { rolloutScript } from './rollout-script.ts';
+
 /**
  * The page of `kubectl switchyard ui`: one file, without anything from elsewhere. It reads `/api/status`, `/api/services` and the event stream
- * `/api/losses`.
+ * `/api/events`.
  */
 export const page: string = `<!doctype html>
 <html lang="en">
@@ -10,7 +12,7 @@ export const page: string = `<!doctype html>
 <style>
   :root { color-scheme: light dark; --line: #8884; --bad: #c62828; --good: #2e7d32; --dim: #888; }
   body { font: 14px/1.45 system-ui, sans-serif; margin: 1.5rem auto; max-width: 1200px; padding: 0 1rem; }
-  h1 { font-size: 1.3rem; } h2 { font-size: 1.05rem; margin: 1.6rem 0 .4rem; }
+  h1 { font-size: 1.3rem; } h2 { font-size: 1.05rem; margin: 1.6rem 0 .4rem; } h3 { font-size: 1rem; margin: .8rem 0 0; }
   table { border-collapse: collapse; width: 100%; }
   th, td { border-bottom: 1px solid var(--line); padding: .3rem .6rem; text-align: left; vertical-align: top; }
   th { font-weight: 600; color: var(--dim); }
@@ -19,6 +21,7 @@ export const page: string = `<!doctype html>
   tr.loss { cursor: pointer; } tr.loss:hover, tr.chosen { background: #8881; }
   svg { max-width: 100%; } svg text { font: 12px system-ui, sans-serif; fill: currentColor; }
   p.advice { margin: .3rem 0; }
+  .key i { display: inline-block; width: .9rem; height: .7rem; margin: 0 .3rem 0 .9rem; }
 </style>
 <h1>Switchyard: lost packets of Services</h1>
 <p id="state" class="dim">connecting</p>
@@ -27,6 +30,10 @@ export const page: string = `<!doctype html>
 <h2>Losses</h2>
 <table id="losses"></table>
 <div id="path"></div>
+<h2>Rollouts</h2>
+<p class="dim key">When each node's kernel got a change of endpoints.<i style="background:#2e7d32"></i>used by all nodes<i style="background:#ef6c00"></i>ending, still
+used<i style="background:#8887"></i>not used<i style="background:#6a1b9a"></i>nodes differ<i style="background:#c62828"></i>lost packets</p>
+<div id="rollouts"></div>
 <h2>Services and nodes</h2>
 <p class="dim">Usable endpoints of each Service on each node, by policy Cluster and Local. Red: lost packets since this page was opened.</p>
 <table id="services"></table>
@@ -34,7 +41,7 @@ export const page: string = `<!doctype html>
 const byId = (id) => document.getElementById(id);
 const losses = new Map();
 const lostAt = new Map();
-let services = [], nodes = [], chosen;
+let services = [], nodes = [], chosen, hasChanged = true, servicesAt = 0;
 
 function element(name, text, className) {
   const made = document.createElement(name);
@@ -109,7 +116,6 @@ function showPath(loss) {
 function escapeText(text) { return String(text).replace(/[&<>"]/g, (one) => '&#' + one.charCodeAt(0) + ';'); }
 
 function onLoss(loss) {
-  if (!loss.cause) return;
   const key = [loss.node, loss.cause, loss.service, loss.frontend, loss.client, loss.direction, loss.where.netns, loss.where.hook, loss.why].join(' ');
   const before = losses.get(key);
   losses.set(key, { ...loss, key, last: loss.time, count: loss.count + (before ? before.count : 0) });
@@ -118,11 +124,18 @@ function onLoss(loss) {
   lostAt.set(place, (lostAt.get(place) || 0) + loss.count);
   showLosses();
   showServices();
+  onRolloutLoss(loss);
 }
-
+${rolloutScript}
 async function refresh() {
   try {
-    [nodes, services] = await Promise.all(['/api/status', '/api/services'].map(async (path) => (await fetch(path)).json()));
+    const get = async (path) => (await fetch(path)).json();
+    nodes = await get('/api/status');
+    if (hasChanged || Date.now() - servicesAt > 60000) {
+      hasChanged = false;
+      services = await get('/api/services');
+      servicesAt = Date.now();
+    }
     byId('state').textContent = nodes.length + ' nodes, ' + services.length + ' Service ports; ' + new Date().toLocaleTimeString();
     showNodes();
     showServices();
@@ -130,11 +143,20 @@ async function refresh() {
     byId('state').textContent = 'no answer: ' + error.message;
   }
 }
-const stream = new EventSource('/api/losses');
-stream.onmessage = ({ data }) => onLoss(JSON.parse(data));
+const stream = new EventSource('/api/events');
+stream.onmessage = ({ data }) => {
+  const line = JSON.parse(data);
+  if (line.cause) onLoss(line);
+  if (line.endpoints) {
+    hasChanged = true;
+    onChange(line);
+  }
+};
 showLosses();
+showRollouts();
 refresh();
 setInterval(refresh, 5000);
+setInterval(() => { if ([...rollouts.values()].some(isMoving)) showRollouts(); }, 1000);
 </script>
 </html>
 `;

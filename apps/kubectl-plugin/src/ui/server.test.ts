@@ -2,9 +2,10 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Script } from 'node:vm';
+import { millis } from '@switchyard/core';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { page } from './page.ts';
-import { createUiServer } from './server.ts';
+import { createUiServer, newClock } from './server.ts';
 
 const endpoint = (address: string, usedBy: readonly string[]) => ({ address, port: 8080, usedBy });
 const service = {
@@ -16,7 +17,8 @@ const answers: Readonly<Record<string, string>> = {
   '/debug/status': JSON.stringify({ node: 'node1', families: [] }),
   '/debug/forwarding': JSON.stringify({ families: [{ ipFamily: 'IPv4', services: [service] }] }),
   '/debug/losses?format=json&seconds=3600':
-    '{"node":"node1","packets":{"watched":true}}\n{"node":"node1","cause":"noEndpoints"}\n',
+    '{"time":"2026-01-01T10:00:01.000Z","node":"node1","packets":{"watched":true}}\n{"time":"2026-01-01T10:00:02.000Z","node":"node1","cause":"noEndpoints"}\n',
+  '/debug/changes?seconds=3600': '{"time":"2026-01-01T10:00:01.500Z","node":"node1","service":"shop/cart:http/TCP"}\n',
 };
 
 let stop: AbortController;
@@ -79,10 +81,25 @@ test('Services have their usable endpoints by node', async () => {
   ]);
 });
 
-test('losses come as events of all nodes', async () => {
-  const { status, body } = await get('/api/losses');
+test('losses and changes of all nodes come as events; a node without an answer is warned of', async () => {
+  const { status, body } = await get('/api/events');
   expect(status).toBe(200);
-  expect(body).toContain('data: {"node":"node1","cause":"noEndpoints"}\n\n');
+  const events = [...body.matchAll(/^data: (.*)$/gm)].map(([, text = '']) => JSON.parse(text) as { time: string });
+  expect(events).toHaveLength(3);
+  expect(events).toContainEqual(expect.objectContaining({ node: 'node1', cause: 'noEndpoints' }));
+  expect(events).toContainEqual(expect.objectContaining({ node: 'node1', service: 'shop/cart:http/TCP' }));
+  expect(warnings.filter((text) => text.includes('cannot reach the agent of node2'))).toHaveLength(2);
+});
+
+test("a node's times are moved to this machine's clock, by the line that was fastest", () => {
+  let now = Date.parse('2026-01-01T12:00:00.300Z');
+  const onClock = newClock({ now: () => millis(now) });
+  const moved = (time: string): string => onClock({ time }).time;
+  expect(moved('2026-01-01T10:00:00.000Z')).toBe('2026-01-01T12:00:00.300Z'); // 300 ms on its way, or clocks apart
+  now += 1000;
+  expect(moved('2026-01-01T10:00:01.290Z')).toBe('2026-01-01T12:00:01.300Z'); // this took at most 10 ms
+  now += 1000;
+  expect(moved('2026-01-01T10:00:02.000Z')).toBe('2026-01-01T12:00:02.010Z'); // late; its time counts
 });
 
 test.each(['evil.example', 'evil.example:8080', '127.0.0.1.evil.example'])(

@@ -1,5 +1,6 @@
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { messageOf } from '@switchyard/core';
+import { type Clock, messageOf, systemClock } from '@switchyard/core';
 import { askAgent, askLines } from '../access/ask.ts';
 import type { Agent } from '../access/agents.ts';
 import type { ForwardingAnswer } from '../commands/table.ts';
@@ -40,8 +41,8 @@ export function createUiServer({ agents, warn }: UiOptions, signal: AbortSignal)
     if (url === '/api/status')
       return json(response, await all(agents, warn, (agent) => askAgent(agent, '/debug/status', { signal })));
     if (url === '/api/services') return json(response, await servicesOf(agents, warn, signal));
-    if (url === '/api/losses') return streamLosses(agents, { response, warn }, signal);
-    response.writeHead(404).end();
+    if (url === '/api/events') return streamEvents(agents, { response, warn }, signal);
+    response.writeHead(url === '/favicon.ico' ? 204 : 404).end();
   };
   signal.addEventListener('abort', () => {
     server.close();
@@ -96,8 +97,8 @@ async function servicesOf(
   return [...rows.values()].toSorted((a, b) => (a.key < b.key ? -1 : 1));
 }
 
-/** Server-sent events, until the browser leaves. */
-async function streamLosses(
+/** Losses and changes of endpoints as server-sent events, until the browser leaves. */
+async function streamEvents(
   agents: readonly Agent[],
   { response, warn }: { readonly response: ServerResponse; readonly warn: UiOptions['warn'] },
   signal: AbortSignal,
@@ -107,12 +108,37 @@ async function streamLosses(
   response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' });
   response.write(':\n\n');
   const watching = AbortSignal.any([signal, gone.signal]);
-  const follow = async (agent: Agent): Promise<void> => {
-    for await (const line of askLines(agent, `/debug/losses?format=json&seconds=${streamSeconds}`, watching)) {
-      response.write(`data: ${JSON.stringify(line)}\n\n`);
+  const follow = async (agent: Agent, onClock: ReturnType<typeof newClock>, path: string): Promise<void> => {
+    for await (const line of askLines<AgentLine>(agent, path, watching)) {
+      if (!response.write(`data: ${JSON.stringify(onClock(line))}\n\n`))
+        await once(response, 'drain', { signal: watching });
     }
   };
-  const ends = await Promise.allSettled(agents.map(follow));
+  const follows = agents.flatMap((agent) => {
+    const onClock = newClock(systemClock);
+    return [`/debug/losses?format=json&seconds=${streamSeconds}`, `/debug/changes?seconds=${streamSeconds}`].map(
+      (path) => follow(agent, onClock, path),
+    );
+  });
+  const ends = await Promise.allSettled(follows);
   for (const end of ends) if (end.status === 'rejected' && !watching.aborted) warn(messageOf(end.reason));
   response.end(); // the browser connects again
+}
+
+/** A line of an agent; `time` is of its node's clock, RFC 3339. */
+interface AgentLine {
+  readonly time: string;
+}
+
+/**
+ * Moves the times of a node's lines to this machine's clock, so that all nodes share one. The smallest
+ * difference seen is the distance of the clocks; the error is the time of that line's way, some milliseconds.
+ */
+export function newClock(clock: Pick<Clock, 'now'>): (line: AgentLine) => AgentLine {
+  let apart = Number.POSITIVE_INFINITY;
+  return (line) => {
+    const time = Date.parse(line.time);
+    apart = Math.min(apart, clock.now() - time);
+    return { ...line, time: new Date(time + apart).toISOString() };
+  };
 }
