@@ -13,6 +13,7 @@ export const overlays = [
   'standalone',
   'replace-kubeadm',
   'clean-up',
+  'observer',
 ] as const;
 
 export type Overlay = (typeof overlays)[number];

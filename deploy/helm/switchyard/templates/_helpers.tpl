@@ -1,6 +1,6 @@
 {{- define "switchyard.selectorLabels" -}}
 app.kubernetes.io/name: {{ .Release.Name }}
-app.kubernetes.io/component: node-agent
+app.kubernetes.io/component: {{ if .Values.observe }}observer{{ else }}node-agent{{ end }}
 {{- end }}
 
 {{- define "switchyard.labels" -}}
@@ -19,7 +19,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{- define "switchyard.image" -}}
-{{ default (printf "switchyard/agent-%s" .Values.dataplane) .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{ default (printf "switchyard/agent-%s" (ternary "ebpf" .Values.dataplane .Values.observe)) .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
 {{- end }}
 
 {{- /* The container's command, the same for both containers. */ -}}
@@ -30,7 +30,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if .Values.settings }}
 - --switchyard-config=/etc/switchyard/config.yaml
 {{- end }}
-{{- if eq .Values.dataplane "ebpf" }}
+{{- if .Values.observe }}
+- --switchyard-observe
+{{- else if eq .Values.dataplane "ebpf" }}
 - --switchyard-ebpf-cgroup=/run/switchyard/cgroup
 - --switchyard-ebpf-bpffs=/run/switchyard/bpf
 {{- end }}

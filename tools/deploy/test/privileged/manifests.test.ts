@@ -67,6 +67,7 @@ const expectedNames: Readonly<Record<Overlay, readonly string[]>> = {
   ],
   'replace-kubeadm': ['DaemonSet kube-system/kube-proxy'],
   'clean-up': ['DaemonSet kube-system/switchyard-clean-up'],
+  observer: ['DaemonSet kube-system/switchyard-observer'],
 };
 
 for (const overlay of overlays) {
@@ -192,6 +193,7 @@ const equalPairs: readonly (readonly [object, Overlay])[] = [
   [{ dataplane: 'ebpf' }, 'ebpf'],
   [{ settings: { kubeProxyRules: 'keep' } }, 'custom-settings'],
   [{ configMap: { create: true }, apiServer: 'https://control-plane.example.com:6443' }, 'standalone'],
+  [{ observe: true, serviceAccount: { create: false, name: 'kube-proxy' }, rbac: { create: false } }, 'observer'],
 ];
 
 for (const [values, overlay] of equalPairs) {
@@ -205,6 +207,23 @@ for (const [values, overlay] of equalPairs) {
     );
   });
 }
+
+test("an observer has the chart's own rights, settings and commands, and no init container", async () => {
+  const values = { observe: true, settings: { kubeProxyRules: 'keep' }, extraArgs: ['--v=4'] };
+  const { objects, notes } = await renderHelm({ name: 'watch', namespace: 'net', values }, signal);
+  for (const object of objects) assert.deepEqual(schemaFaults(object), [], nameOf(object));
+  assert.deepEqual(objects.map(nameOf), [
+    'ClusterRole watch',
+    'ClusterRoleBinding watch',
+    'ConfigMap net/watch',
+    'DaemonSet net/watch-observer',
+    'ServiceAccount net/watch',
+  ]);
+  const text = JSON.stringify(onlyOne(objects, 'DaemonSet'));
+  assert.ok(text.includes('"--switchyard-observe","--v=4"'), text);
+  assert.ok(!text.includes('initContainers'));
+  assert.ok(notes.includes('kubectl switchyard losses --follow --agent-namespace=net'), notes);
+});
 
 test('every value of the chart reaches the objects, and what comes out is valid', async () => {
   const values = {
@@ -279,6 +298,7 @@ test('values.schema.json accepts values.yaml, knows each of its values, and refu
   const wrong = [
     { imge: {} },
     { dataplane: 'ipvs' },
+    { observe: 'yes' },
     { apiServer: 'control-plane:6443' },
     { settings: { kind: 'x' } },
     { updateStrategy: { maxUnavailable: '0%' } },
