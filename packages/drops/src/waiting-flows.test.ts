@@ -76,14 +76,20 @@ test.each<readonly [string, readonly (readonly UnansweredFlow[])[]]>([
   expect((await lossesOf(lists)).causes).toEqual([]);
 });
 
-test('a connection whose packets were seen dropped is not counted again', async () => {
+test('dropped packets stand for as many of the waiting connections', async () => {
   const drop = placedDrop({
     flow: tracked('10.96.0.10:80', '10.244.1.99:8080'),
     to: '10.244.1.99:8080',
     reason: 'NEIGH_FAILED',
+    count: 1,
   });
-  const counter = { read: () => ({ drops: [drop], missed: 0 }), [Symbol.dispose]: () => undefined };
-  expect((await lossesOf([[], [flow(1)], [flow(1)]], { counter })).found).toEqual([1, 1]);
+  const readings = [[drop], []];
+  const counter = {
+    read: () => ({ drops: readings.shift() ?? [], missed: 0 }),
+    [Symbol.dispose]: () => undefined,
+  };
+  const waiting = [flow(1), flow(2), flow(3)];
+  expect((await lossesOf([[], waiting, waiting], { counter })).found).toEqual([1, 2]);
 });
 
 test('without the right to list flows there are none, and the rest is read', async () => {

@@ -24,8 +24,8 @@ export class WaitingFlows {
   /** Waiting at the last reading: an answer takes a moment. Undefined before the first. */
   #before: ReadonlySet<number> | undefined;
   #reported: ReadonlySet<number> = new Set();
-  /** Losses by drops, of the last readings. */
-  readonly #dropped: (readonly string[])[] = [];
+  /** Packets that were dropped, of the last readings; each stands for one connection that waits. */
+  readonly #dropped: (readonly DroppedPackets[])[] = [];
 
   constructor(list: () => readonly UnansweredFlow[]) {
     this.#list = list;
@@ -33,7 +33,9 @@ export class WaitingFlows {
 
   /** Notes the losses that a reading of drops found: their connections wait, too. */
   noteDrops(losses: readonly Loss[]): void {
-    this.#dropped.push(losses.map(({ client, service }) => `${client} ${service}`));
+    this.#dropped.push(
+      losses.map(({ client, service, frontend, count }) => ({ key: `${client} ${service} ${frontend}`, left: count })),
+    );
     if (this.#dropped.length > remembered) this.#dropped.shift();
   }
 
@@ -42,7 +44,6 @@ export class WaitingFlows {
    * `HostError`.
    */
   read(view: ServiceView, indexes: ReadonlyMap<IpFamily, ServiceIndex>): readonly Loss[] {
-    const dropped = new Set(this.#dropped.flat());
     const before = this.#before;
     const flows = this.#list();
     const now = new Set(flows.map(({ id }) => id));
@@ -53,12 +54,28 @@ export class WaitingFlows {
         before?.has(flow.id) === true && !reported.has(flow.id) ? serviceOf(flow, view, indexes) : undefined;
       if (service === undefined || hasEndpoint(service, flow)) continue;
       reported.add(flow.id);
-      if (!dropped.has(`${flow.client} ${service.key}`)) found.push(lossOf(flow, service, view));
+      if (!this.#isDropped(flow, service)) found.push(lossOf(flow, service, view));
     }
     this.#before = now;
     this.#reported = reported;
     return found;
   }
+
+  /** Whether a dropped packet may be of this connection: to what the client asked, or to the endpoint that it was sent to. */
+  #isDropped({ client, address, port, endpoint, endpointPort }: UnansweredFlow, { key }: ServiceForwarding): boolean {
+    const places = [addressAndPort(address, port as Port), addressAndPort(endpoint, endpointPort as Port)]; // ports of packets
+    const keys = places.map((place) => `${client} ${key} ${place}/TCP`);
+    const packets = this.#dropped.flat().find((one) => one.left > 0 && keys.includes(one.key));
+    if (packets === undefined) return false;
+    packets.left--;
+    return true;
+  }
+}
+
+/** Packets of a client to a place of a Service. */
+interface DroppedPackets {
+  readonly key: string;
+  left: number;
 }
 
 function serviceOf(

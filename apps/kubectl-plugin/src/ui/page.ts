@@ -31,7 +31,7 @@ export const page: string = `<!doctype html>
 <table id="losses"></table>
 <div id="path"></div>
 <h2>Rollouts</h2>
-<p class="dim key">When each node's kernel got a change of endpoints.<i style="background:#2e7d32"></i>used by all nodes<i style="background:#ef6c00"></i>ending, still
+<p class="dim key">When each node's kernel had a change of endpoints; beside another proxy, when the node heard of it.<i style="background:#2e7d32"></i>used by all nodes<i style="background:#ef6c00"></i>ending, still
 used<i style="background:#8887"></i>not used<i style="background:#6a1b9a"></i>nodes differ<i style="background:#c62828"></i>lost packets</p>
 <div id="rollouts"></div>
 <h2>Services and nodes</h2>
@@ -100,12 +100,12 @@ function showPath(loss) {
   const viaNode = hook === 'output' ? ['output', 'postrouting'] : hook === 'input' ? ['prerouting', 'input'] : ['prerouting', 'forward', 'postrouting'];
   const hops = [['client', loss.client || 'a socket'], ...viaNode.map((name) => [name, loss.node]), ['pod', inPod ? loss.frontend : 'endpoint']];
   const at = atSocket ? 0 : inPod ? hops.length - 1 : Math.max(1, hops.findIndex(([name]) => name === hook));
-  const wide = 150, high = 96;
+  const wide = 190, high = 96;
   const boxes = hops.map(([name, text], index) => {
     const x = 10 + index * wide, isLost = index === at, colour = isLost ? '#c62828' : index < at ? '#2e7d32' : '#888';
     const arrow = index === 0 ? '' : '<line x1="' + (x - 26) + '" y1="38" x2="' + (x - 4) + '" y2="38" stroke="' + (index <= at ? '#2e7d32' : '#8886') + '" stroke-width="2"/>';
-    const cross = isLost ? '<text x="' + (x + 56) + '" y="88" style="fill:#c62828;font-size:20px">&#10007;</text>' : '';
-    return arrow + '<rect x="' + x + '" y="14" width="120" height="50" rx="6" fill="none" stroke="' + colour + '" stroke-width="2"/>' +
+    const cross = isLost ? '<text x="' + (x + 76) + '" y="88" style="fill:#c62828;font-size:20px">&#10007;</text>' : '';
+    return arrow + '<rect x="' + x + '" y="14" width="160" height="50" rx="6" fill="none" stroke="' + colour + '" stroke-width="2"/>' +
       '<text x="' + (x + 10) + '" y="34">' + name + '</text><text x="' + (x + 10) + '" y="54" style="opacity:.7">' + escapeText(text) + '</text>' + cross;
   });
   byId('path').innerHTML = '<h2>The way of a packet</h2><svg role="img" aria-label="dropped at ' + hops[at][0] + '" viewBox="0 0 ' + (hops.length * wide) + ' ' + high + '" width="' +

@@ -109,8 +109,14 @@ function byReason(subject: Subject): Found {
   };
 }
 
-/** Causes by which packets end that are sent to the address of a deleted pod; `kernel`: a loop of routes, for example. */
-const waysOfDeletedPods: ReadonlySet<CauseCode> = new Set(['noRoute', 'neighbour', 'notAccepted', 'kernel']);
+/** Causes by which packets end that are sent to the address of a deleted pod; `kernel`, `reversePath`: the gateway sends them back. */
+const waysOfDeletedPods: ReadonlySet<CauseCode> = new Set([
+  'noRoute',
+  'neighbour',
+  'notAccepted',
+  'reversePath',
+  'kernel',
+]);
 
 function deleted({ drop, services, isEndpoint, isFormer }: Subject): Found {
   const endpoint = addressAndPort(drop.destination, drop.destinationPort as Port); // a port of a packet

@@ -61,7 +61,7 @@ describe('a packet straight to an endpoint on which nothing listens', () => {
     expect(explainDrop(data, nodeView({ table }))?.cause).toBe('applicationGone');
   });
 
-  test.each(['IP_INHDR', 'IP_OUTNOROUTES'])('is lost on its way to a deleted pod: %s', (reason) => {
+  test.each(['IP_INHDR', 'IP_OUTNOROUTES', 'IP_RPFILTER'])('is lost on its way to a deleted pod: %s', (reason) => {
     const lost = { ...drop, reason, place: place('kernel', 'forward') };
     const empty = tableOf({ services: [service('shop/cart')] });
     const former = explainDrop(lost, nodeView({ table: empty, tableBefore: tableWith({}) }));

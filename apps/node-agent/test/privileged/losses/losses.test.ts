@@ -81,7 +81,7 @@ describe.each(proxies)('losses, $name', (proxy) => {
           (await linesOf(service, before)).some((line) => isCause(line, one, key));
         const limit = performance.now() + patience + (one.delay ?? 0);
         await until(async () => performance.now() > limit || (await isFound()));
-        expect(await isFound(), `${protocol}: ${JSON.stringify(await linesOf(service, before))}`).toBe(true);
+        expect(await isFound(), `${protocol}: ${JSON.stringify((await site.losses()).slice(before))}`).toBe(true);
       }
     } finally {
       await injection.undo?.();
