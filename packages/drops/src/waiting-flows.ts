@@ -64,8 +64,8 @@ export class WaitingFlows {
   /** Whether a dropped packet may be of this connection: to what the client asked, or to the endpoint that it was sent to. */
   #isDropped({ client, address, port, endpoint, endpointPort }: UnansweredFlow, { key }: ServiceForwarding): boolean {
     const places = [addressAndPort(address, port as Port), addressAndPort(endpoint, endpointPort as Port)]; // ports of packets
-    const keys = places.map((place) => `${client} ${key} ${place}/TCP`);
-    const packets = this.#dropped.flat().find((one) => one.left > 0 && keys.includes(one.key));
+    const keys = new Set(places.map((place) => `${client} ${key} ${place}/TCP`));
+    const packets = this.#dropped.flat().find((one) => one.left > 0 && keys.has(one.key));
     if (packets === undefined) return false;
     packets.left--;
     return true;
