@@ -216,7 +216,7 @@ async function isApplied(node: LabNode, base: string, { name, endpoints, ingress
 }
 
 function watchLosses(node: LabNode, base: string): LabProcess {
-  const url = `${base}/losses?seconds=600&format=json`;
+  const url = `${base}/losses?seconds=3600&format=json`;
   return node.spawn('curl', ['--no-buffer', '--silent', '--show-error', url], { logName: 'losses' });
 }
 

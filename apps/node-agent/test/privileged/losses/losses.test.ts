@@ -26,7 +26,7 @@ const { signal } = new AbortController();
 const { KUBE_PROXY, LOSS_ATTEMPTS = '1', LOSS_SUMMARY } = process.env;
 /** Attempts of each cause that can be repeated. LOSS_SUMMARY names a file for the packets with right and wrong causes. */
 const requested = Number(LOSS_ATTEMPTS);
-const parallel = 50;
+const parallel = 250;
 /** Mostly half a second passes; other tests may run beside these. */
 const patience = 5_000;
 /** With KUBE_PROXY, the command of a real one, also beside that; 1.20 needs the argument --feature-gates=IPv6DualStack=true. */
