@@ -332,3 +332,47 @@ describe('runRound', () => {
     },
   );
 });
+
+describe('on a busy machine', () => {
+  const failing = (): ConformanceCase =>
+    sequenceCase('a', async (_bed, record) =>
+      record.check({ id: 'x', what: 'x', expected: 'y', observed: 'z', because: [] }),
+    );
+
+  test('a failure is no verdict: the case runs three times at most', async () => {
+    let measured = 0;
+    const environment = environmentWith(right, {
+      slowestControl: async () => {
+        measured++;
+        return millis(700);
+      },
+    });
+    expect(await round([failing()], environment)).toEqual([
+      'a skipped: inconclusive: the machine was too busy: a request that no proxy forwards took 700 ms meanwhile (expected y, saw z)',
+    ]);
+    expect(measured).toBe(3);
+  });
+
+  test('the first attempt with a verdict counts', async () => {
+    const times = [700, 3];
+    const environment = environmentWith(right, { slowestControl: async () => millis(times.shift() ?? 0) });
+    expect(await round([failing()], environment)).toEqual(['a failed']);
+    expect(times).toEqual([]);
+  });
+
+  test('only the case without a verdict runs again, of a batch', async () => {
+    const seen: string[] = [];
+    const cases = ['a', 'b'].map((id) => scenarioCase(id, { batch: 'both' }));
+    const environment = environmentWith(
+      { kind: 'refused' },
+      {
+        slowestControl: async () => millis(seen.length < 3 ? 700 : 0),
+      },
+    );
+    const onProgress = (event: ProgressEvent): void => {
+      if (event.kind === 'caseStarted') seen.push(event.id);
+    };
+    expect(await round(cases, environment, { onProgress })).toEqual(['a failed', 'b failed']);
+    expect(seen.slice(0, 4)).toEqual(['a', 'b', 'a', 'b']);
+  });
+});

@@ -3,6 +3,7 @@ import type { Scenario } from '@switchyard/scenarios';
 import { checkIdOf, scenarioNeeds } from '../cases/scenario-cases.ts';
 import type { RunConfig } from '../config.ts';
 import { Gate } from './error-pace.ts';
+import { isWorthRepeating } from './evidence.ts';
 import { planUnits, takeUnit, type Unit, seededRandom } from './plan-units.ts';
 import { runUnit } from './run-unit.ts';
 import type { ConformanceCase, OnProgress, RunName, ScenarioCase, FamilyCell } from '../model/case.ts';
@@ -60,9 +61,18 @@ export async function runRound(options: RoundOptions, signal: AbortSignal): Prom
     }
   }
   const waiting = [...planUnits(due, options.random)];
+  const attempts = new Map<string, number>();
+  /** Notes an attempt; whether the case gets another one. */
+  const isRepeated = ({ id, inconclusive = [] }: CaseResult): boolean => {
+    const count = (attempts.get(id) ?? 0) + 1;
+    attempts.set(id, count);
+    return count < mostAttempts && inconclusive.some(isWorthRepeating);
+  };
   try {
     // Wait for all, also after an abort: the environment must be idle before its owner removes it.
-    const ended = await Promise.allSettled(lanes.map((lane) => work(lane, waiting, { ...options, add }, signal)));
+    const ended = await Promise.allSettled(
+      lanes.map((lane) => work(lane, waiting, { ...options, add, isRepeated }, signal)),
+    );
     for (const one of ended) if (one.status === 'rejected') throw one.reason;
     for (const one of cases) if (!results.has(one.id)) add(first.name, notReached(one, options.isOver?.() === true));
   } finally {
@@ -80,10 +90,13 @@ function notReached(one: ConformanceCase, isOver: boolean): CaseResult {
 async function work(
   { name, environment }: Lane,
   waiting: Unit[],
-  options: RoundOptions & { readonly add: (lane: string, result: CaseResult) => void },
+  options: RoundOptions & {
+    readonly add: (lane: string, result: CaseResult) => void;
+    readonly isRepeated: (result: CaseResult) => boolean;
+  },
   signal: AbortSignal,
 ): Promise<void> {
-  const { run, onProgress, measuring, onFailure, isOver, add } = options;
+  const { run, onProgress, measuring, onFailure, isOver, add, isRepeated } = options;
   const events = {
     started: (id: string) => onProgress({ kind: 'caseStarted', run, lane: name, id }),
     progress: (id: string, text: string) => onProgress({ kind: 'caseProgress', run, lane: name, id, text }),
@@ -99,10 +112,24 @@ async function work(
     const go = (): ReturnType<typeof runUnit> => runUnit(unit, { environment, events }, signal);
     const places = placesFor(unit);
     const results = await (measuring === undefined || places === 0 ? go() : measuring.run(places, go, signal));
-    for (const result of results) add(name, result);
+    const again = new Set(results.filter(isRepeated).map(({ id }) => id));
+    if (again.size > 0) {
+      waiting.push(unitOf(unit, again));
+      for (const id of again) events.progress(id, 'once more: the machine was too busy for a verdict');
+    }
+    const decided = results.filter(({ id }) => !again.has(id));
+    for (const result of decided) add(name, result);
     errors = results.every(({ status }) => status === 'error') ? errors + 1 : 0;
-    if (results.some(({ status }) => status === 'failed')) onFailure?.();
+    if (decided.some(({ status }) => status === 'failed')) onFailure?.();
   }
+}
+
+/** How often a case runs at most until the machine allows a verdict. */
+const mostAttempts = 3;
+
+/** The unit with only these of its cases. */
+function unitOf(unit: Unit, ids: ReadonlySet<string>): Unit {
+  return unit.kind === 'single' ? unit : { ...unit, cases: unit.cases.filter(({ id }) => ids.has(id)) };
 }
 
 /** Places of all labs of a process: enough for two measuring cases at once, or four rolling updates. */

@@ -2,6 +2,7 @@ import { ApiServerError, HostError, InvariantError, messageOf, millis, systemClo
 import type { Millis } from '@switchyard/core';
 import { firstState, runOnTable, type Scenario, flowText } from '@switchyard/scenarios';
 import { ErrorPace, Gate } from './error-pace.ts';
+import { EvidenceTimes, withoutEvidence } from './evidence.ts';
 import type { Unit } from './plan-units.ts';
 import { lookAt, runSteps, type ScenarioRun } from './run-scenario.ts';
 import type { ConformanceCase } from '../model/case.ts';
@@ -137,7 +138,7 @@ class Attempt {
       await environment.reset(one.scenario.agent, signal);
       const shared = { gate: new Gate(packetsAtOnce), pace: new ErrorPace(environment, signal) };
       const { scenario } = one;
-      await runSteps({ scenario, signal, environment, record, ...shared, traced: () => record.checks() });
+      await runSteps({ scenario, signal, environment, record, ...shared, traced: () => record.traced() });
     }
     this.#end = systemClock.monotonic();
   }
@@ -150,7 +151,7 @@ class Attempt {
       checkOracle(scenario);
       const looks = scenario.steps.filter((step) => step.kind === 'flow' || step.kind === 'healthCheck');
       const [environment, record] = [this.#environment, this.#recording];
-      const run = { scenario, signal, environment, record, ...shared, traced: () => record.checks() };
+      const run = { scenario, signal, environment, record, ...shared, traced: () => record.traced() };
       await lookAt(looks, run);
       this.#end = systemClock.monotonic();
     } catch (caught) {
@@ -160,8 +161,8 @@ class Attempt {
 
   async result(): Promise<CaseResult> {
     const { id, title, why, tags, families } = this.#case;
-    const checks = await this.#recording.checks();
-    const { rollouts, withoutVerdict } = this.#recording;
+    const { rollouts } = this.#recording;
+    const { checks, withoutVerdict } = await this.#recording.results();
     const isDone = this.#end !== undefined;
     const hasFailed = checks.some(({ isAsExpected }) => !isAsExpected);
     const hasVerdict = checks.length + rollouts.length > 0;
@@ -200,17 +201,21 @@ const notTraced = `not followed: it is after the ${mostTraced} failures of this 
 /** A case's results so far. */
 interface Recording extends CaseRecorder {
   readonly rollouts: readonly RolloutTimeline[];
-  /** Checks without a verdict. */
-  readonly withoutVerdict: readonly InconclusiveCheck[];
-  /** All checks, once their packets have been traced. */
-  checks(): Promise<readonly CheckResult[]>;
+  /** Resolves when the packets of failed checks have been traced. */
+  traced(): Promise<unknown>;
+  /** All checks with a verdict, once their packets have been traced, and those without one. */
+  results(): Promise<{
+    readonly checks: readonly CheckResult[];
+    readonly withoutVerdict: readonly InconclusiveCheck[];
+  }>;
 }
 
 /** Traces the packet of a failed flow at once, before the cluster changes. */
 function startRecording(environment: TestEnvironment, tell: (text: string) => void, signal: AbortSignal): Recording {
-  const checks: { readonly check: CheckResult; readonly path: Promise<readonly PacketPath[]> }[] = [];
+  const recorded: Recorded[] = [];
+  const times = new EvidenceTimes(systemClock.now());
   const rollouts: RolloutTimeline[] = [];
-  const withoutVerdict: InconclusiveCheck[] = [];
+  const undecided: InconclusiveCheck[] = [];
   let traced = 0;
   const pathOf = async (at: FlowAt): Promise<readonly PacketPath[]> => {
     traced += 1;
@@ -227,18 +232,36 @@ function startRecording(environment: TestEnvironment, tell: (text: string) => vo
   };
   return {
     rollouts,
-    withoutVerdict,
     check: (given, at) => {
       const isAsExpected = given.expected === given.observed;
       const path = isAsExpected || at === undefined ? Promise.resolve([]) : pathOf(at);
-      path.catch(() => undefined); // `checks` rejects with it
-      checks.push({ check: { ...given, isAsExpected, path: [] }, path });
+      path.catch(() => undefined); // `traced` and `results` reject with it
+      const to = systemClock.now();
+      recorded.push({ check: { ...given, isAsExpected, path: [] }, path, from: times.note(to), to });
     },
-    inconclusive: (check) => void withoutVerdict.push(check),
+    inconclusive: (check) => void undecided.push(check),
     rollout: (timeline) => void rollouts.push(timeline),
     progress: tell,
-    checks: () => Promise.all(checks.map(async ({ check, path }) => ({ ...check, path: await path }))),
+    traced: () => Promise.all(recorded.map(({ path }) => path)),
+    results: async () => {
+      const checks: CheckResult[] = [];
+      const withoutVerdict = [...undecided];
+      for (const { check, path, from, to } of recorded) {
+        const open = await withoutEvidence(check, async () => environment.slowestControl?.(from, to, signal));
+        if (open === undefined) checks.push({ ...check, path: await path });
+        else withoutVerdict.push(open);
+      }
+      return { checks, withoutVerdict };
+    },
   };
+}
+
+/** A check, and the time (wall clock) during which its evidence was gathered. */
+interface Recorded {
+  readonly check: CheckResult;
+  readonly path: Promise<readonly PacketPath[]>;
+  readonly from: Millis;
+  readonly to: Millis;
 }
 
 /** The oracle's explanation of the flow. */

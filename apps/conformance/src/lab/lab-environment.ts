@@ -10,6 +10,7 @@ import { ClusterFeed, createMarker, markerPort } from './cluster-feed.ts';
 import { connectInLab } from './lab-connector.ts';
 import { fixturesFor, LabHosts } from './lab-hosts.ts';
 import { LabProxy } from './lab-proxy.ts';
+import { MachineWatch } from './machine-watch.ts';
 import type { ProxyProgram } from './proxy-program.ts';
 
 export interface LabEnvironmentOptions {
@@ -48,6 +49,7 @@ export async function openLabEnvironment(
   const endpoints = [...fixtures.endpoints, marked];
   const hosts = await LabHosts.build(lab, { ...fixtures, endpoints }, signal);
   onProgress(`${endpoints.length} endpoints answer`);
+  const watch = stack.use(MachineWatch.start(lab.client));
   const feed = new ClusterFeed(cluster.server, families);
   const marker = createMarker({ hosts, feed, families, endpoint: markerAddresses });
   const proxyOn = (node: LabNode, others: readonly LabProxy[]): LabProxy => {
@@ -98,6 +100,7 @@ export async function openLabEnvironment(
     },
     // A family that the lab lacks has no file.
     icmpErrorsHeldBack: async () => icmpErrorsHeldBack((await node.run('cat', icmpCounterFiles)).stdout),
+    slowestControl: (from, to, inner) => watch.slowest(from, to, inner),
     trace: async (_scenario, flow, inner) => {
       const connector = await connectInLab(flow, hosts, inner);
       const { to: address, port, protocol } = flow;

@@ -136,6 +136,11 @@ export interface TestEnvironment extends AsyncDisposable {
    * does not say. A reject that is held back looks like a drop.
    */
   icmpErrorsHeldBack(signal: AbortSignal): Promise<number | undefined>;
+  /**
+   * The longest time that a request took which no proxy forwards, of those under way between two times (wall clock): how far the machine can
+   * be trusted. Absent: the environment does not measure it.
+   */
+  readonly slowestControl?: (from: Millis, to: Millis, signal: AbortSignal) => Promise<Millis>;
   /** Current answer of a healthCheckNodePort, in the words of `healthText`. */
   health(scenario: Scenario, check: ScenarioHealthCheck, signal: AbortSignal): Promise<string>;
   /**

@@ -1,0 +1,43 @@
+import { millis } from '@switchyard/core';
+import { describe, expect, test } from 'vitest';
+import { aCheck, aFailedCheck } from '../testing/report-builders.ts';
+import { EvidenceTimes, isWorthRepeating, withoutEvidence } from './evidence.ts';
+
+const silent = aCheck({ expected: 'drop', observed: 'drop' });
+
+describe('a check', () => {
+  test.each([
+    ['that failed while the machine was quiet', aFailedCheck(), 199, true],
+    ['that failed while a request was late', aFailedCheck(), 200, false],
+    ['that passed by an answer', aCheck(), 5000, true],
+    ['that passed by silence while an answer would have been in time', silent, 399, true],
+    ['that passed by silence while an answer would have been late', silent, 400, false],
+  ])('%s counts: %s', async (_, check, slowest, counts) => {
+    expect((await withoutEvidence(check, async () => millis(slowest))) === undefined).toBe(counts);
+  });
+
+  test('counts where the machine is not measured, and is not measured where nothing hangs on it', async () => {
+    expect(await withoutEvidence(aFailedCheck(), async () => undefined)).toBeUndefined();
+    await withoutEvidence(aCheck(), async () => {
+      throw new Error('measured');
+    });
+  });
+
+  test('without a verdict has the reason with what was seen, and is worth another attempt', async () => {
+    const open = await withoutEvidence(aFailedCheck({ id: 'line 3' }), async () => millis(640.4));
+    expect(open).toMatchObject({
+      id: 'line 3',
+      because:
+        'the machine was too busy: a request that no proxy forwards took 640 ms meanwhile (expected forward to 10.244.1.5, saw drop)',
+    });
+    expect(isWorthRepeating(open ?? { id: '', what: '', because: '' })).toBe(true);
+    expect(isWorthRepeating({ id: '', what: '', because: 'rate limited: 4 attempts were silent' })).toBe(false);
+  });
+});
+
+test('evidence begins with the check before, but for checks that were made together', () => {
+  const times = new EvidenceTimes(millis(1000));
+  expect(times.note(millis(3000))).toBe(1000);
+  expect(times.note(millis(3050))).toBe(1000);
+  expect(times.note(millis(5000))).toBe(3050);
+});

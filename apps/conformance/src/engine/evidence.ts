@@ -1,0 +1,61 @@
+import { type Millis, millis } from '@switchyard/core';
+import type { CheckResult, InconclusiveCheck } from '../model/report-file.ts';
+
+/** A request that no proxy forwards takes a few milliseconds. One that took longer than this shows a machine that may have spoilt a check. */
+export const tolerated: Millis = millis(200);
+
+/** As long as a probe waits for an answer: an answer that came later looks like silence. */
+export const silenceTolerated: Millis = millis(400);
+
+/** Beginning of the reason of a check without a verdict because the machine was too busy. */
+const busy = 'the machine was too busy';
+
+/**
+ * A check without a verdict if the machine, and not the proxy, may be the reason of what was seen; undefined: the check counts. `slowestControl`
+ * returns the longest time that a request took meanwhile which no proxy forwards; undefined: not measured.
+ */
+export async function withoutEvidence(
+  check: CheckResult,
+  slowestControl: () => Promise<Millis | undefined>,
+): Promise<InconclusiveCheck | undefined> {
+  const limit = check.isAsExpected ? (isSilence(check.observed) ? silenceTolerated : undefined) : tolerated;
+  if (limit === undefined) return undefined;
+  const slowest = await slowestControl();
+  if (slowest === undefined || slowest < limit) return undefined;
+  const { id, what, expected, observed } = check;
+  const seen = check.isAsExpected ? observed : `expected ${expected}, saw ${observed}`;
+  const because = `${busy}: a request that no proxy forwards took ${Math.round(slowest)} ms meanwhile (${seen})`;
+  return { id, what, because };
+}
+
+/** Whether another attempt of the case may have a verdict. */
+export function isWorthRepeating({ because }: InconclusiveCheck): boolean {
+  return because.startsWith(busy);
+}
+
+/** A packet without an answer: right for a drop, and what a late answer looks like. */
+function isSilence(observed: string): boolean {
+  return observed === 'drop';
+}
+
+/** Checks recorded within this time, in milliseconds, were made together. */
+const together = 100;
+
+/** Begins of the evidence of checks, which are recorded when they are done. */
+export class EvidenceTimes {
+  #from: Millis;
+  #last: Millis;
+
+  /** `start`: of the case. */
+  constructor(start: Millis) {
+    this.#from = start;
+    this.#last = start;
+  }
+
+  /** When the evidence of a check began that is recorded now: with the check before that was not made together with it. */
+  note(now: Millis): Millis {
+    if (now - this.#last > together) this.#from = this.#last;
+    this.#last = now;
+    return this.#from;
+  }
+}

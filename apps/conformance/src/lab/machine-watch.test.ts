@@ -1,0 +1,85 @@
+import { millis } from '@switchyard/core';
+import { ManualClock } from '@switchyard/core/testing';
+import type { LoadResult } from '@switchyard/lab';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { MachineWatch } from './machine-watch.ts';
+
+const { signal } = new AbortController();
+let clock: ManualClock;
+let watch: MachineWatch;
+let send: (scheduledAt: number, doneAt: number, outcome?: LoadResult['outcome']) => Promise<void>;
+let end: () => void;
+let starts: number;
+
+/** A load whose results come from the test. */
+beforeEach(() => {
+  clock = new ManualClock(1_000_000);
+  starts = 0;
+  watch = new MachineWatch(() => {
+    starts++;
+    let queue = Promise.withResolvers<LoadResult | undefined>();
+    const waiting: Promise<LoadResult | undefined>[] = [queue.promise];
+    const push = (one: LoadResult | undefined): void => {
+      queue.resolve(one);
+      queue = Promise.withResolvers();
+      waiting.push(queue.promise);
+    };
+    send = async (scheduledAt, doneAt, outcome = 'answered') => {
+      const times = { scheduledAt: millis(scheduledAt), sentAt: millis(scheduledAt), doneAt: millis(doneAt) };
+      push({ sequence: 0, ...times, outcome, answeredBy: undefined, httpStatus: undefined });
+      await new Promise((resolve) => setImmediate(resolve));
+    };
+    end = () => push(undefined);
+    return {
+      async *[Symbol.asyncIterator]() {
+        for (;;) {
+          const one = await waiting.shift();
+          if (one === undefined) return;
+          yield one;
+        }
+      },
+      [Symbol.asyncDispose]: async () => end(),
+    };
+  }, clock);
+});
+afterEach(() => watch[Symbol.asyncDispose]());
+
+test('knows the slowest request that was under way between two times', async () => {
+  await send(100, 700);
+  await send(800, 850);
+  await send(1000, 1400);
+  await send(2000, 2003);
+  const slowest = (from: number, to: number) => watch.slowest(millis(from), millis(to), signal);
+  expect(await slowest(650, 900)).toBe(600);
+  expect(await slowest(750, 1200)).toBe(400);
+  expect(await slowest(750, 900)).toBe(50);
+  expect(await slowest(1500, 1900)).toBe(0);
+});
+
+test('a request without an answer took its time limit', async () => {
+  await send(100, 200, 'refused');
+  await send(300, 302);
+  expect(await watch.slowest(millis(100), millis(250), signal)).toBe(1500);
+});
+
+test('waits for the request after the time asked about; without one the wait is the answer', async () => {
+  await send(100, 102);
+  const slowest = watch.slowest(millis(100), millis(150), signal);
+  await clock.advance(50);
+  await send(200, 201);
+  await clock.advance(50);
+  expect(await slowest).toBe(2);
+  const never = watch.slowest(clock.now(), clock.now(), signal);
+  await clock.advance(3000);
+  expect(await never).toBeGreaterThan(2500);
+});
+
+test('begins another load when one ends', async () => {
+  await send(100, 102);
+  end();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(starts).toBe(2);
+  await send(300, 309);
+  await send(400, 401);
+  expect(await watch.slowest(millis(300), millis(350), signal)).toBe(9);
+});
