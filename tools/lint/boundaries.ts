@@ -46,7 +46,13 @@ const owners: Readonly<Record<string, readonly string[]>> = {
   execa: ['tools/', 'apps/kind-lb-controller/src/docker/'],
   pino: ['packages/host/src/'],
   'pprof-format': ['apps/node-agent/src/http/'],
-  yaml: ['packages/core/src/manifests/', 'packages/scenarios/src/', 'packages/lab/src/', 'e2e/src/'],
+  yaml: [
+    'packages/core/src/manifests/',
+    'packages/scenarios/src/',
+    'packages/lab/src/',
+    'apps/conformance/src/profiles/',
+    'e2e/src/',
+  ],
 };
 
 /** Inside core, in dependency order: a room may import itself and what stands before it. The model imports nothing but `base` and `metrics`. */

@@ -13,8 +13,12 @@ export type Config =
   | { readonly kind: 'help' }
   | RunConfig
   | ListConfig
-  /** `diff` and `report` parse their own arguments. */
-  | { readonly kind: 'diff' | 'report'; readonly args: readonly string[] };
+  /** These parse their own arguments. */
+  | { readonly kind: FileCommand; readonly args: readonly string[] };
+
+/** Commands that only read and write files. */
+export const fileCommands = ['diff', 'report', 'publish', 'verify', 'pages'] as const;
+export type FileCommand = (typeof fileCommands)[number];
 
 export interface ChoiceConfig extends Choice {
   /** Scenario files of the user. Their cases run alone, or beside those that globs and tags choose. */
@@ -112,12 +116,13 @@ const listOptions = {
 } as const;
 
 /** What `--help` prints. */
-export const usage: string = `usage: switchyard-conformance [run|list|diff|report] [FLAGS]
+export const usage: string = `usage: switchyard-conformance [run|list|diff|report|publish|verify|pages] [FLAGS]
 
   run (default)      sends packets through a Service proxy and says what it does wrong
   list               the cases, with what each checks
   diff A.json B.json the differences between two runs, for example of two proxies
   report A.json...   makes --html, --junit or --text from runs done before
+  publish A.json     makes a report of a run by profiles, for others to read; verify checks one, pages shows a folder of them
   (list --json: as data; list --mode iptables|ebpf: whose cases)
 
 which proxy (in a lab of network namespaces, which needs root):
@@ -161,11 +166,11 @@ export function readConfig(args: readonly string[]): Config {
       return runConfig(parse(first === 'run' ? rest : args, options));
     case 'list':
       return listConfig(parse(rest, listOptions));
-    case 'diff':
-    case 'report':
-      return { kind: first === 'diff' ? 'diff' : 'report', args: rest };
-    default:
-      throw wrong(`there is no command ${first}; there are run, list, diff and report`);
+    default: {
+      const command = fileCommands.find((one) => one === first);
+      if (command !== undefined) return { kind: command, args: rest };
+      throw wrong(`there is no command ${first}; there are run, list, ${fileCommands.join(', ')}`);
+    }
   }
 }
 

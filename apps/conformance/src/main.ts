@@ -1,21 +1,35 @@
-import { readFile, writeFile } from 'node:fs/promises';
-import { assertNever, ConfigError, DataplaneError, messageOf, systemClock, UsageError } from '@switchyard/core';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { ConfigError, DataplaneError, messageOf, systemClock, UsageError } from '@switchyard/core';
 import { checkWritable } from '@switchyard/rollout';
-import { type Config, hasColours, type ListConfig, readConfig, type RunConfig, usage } from './config.ts';
+import {
+  type Config,
+  type FileCommand,
+  hasColours,
+  type ListConfig,
+  readConfig,
+  type RunConfig,
+  usage,
+} from './config.ts';
 import { listCases } from './cases/list.ts';
 import { readScenarioFiles } from './cases/scenario-files.ts';
 import { selectCases } from './engine/select-cases.ts';
 import { checkRoot } from './lab/check-root.ts';
-import { diffCommand, failuresDetailed, reportCommand, type ReportIo, writeReports } from './report/commands.ts';
+import { pagesCommand, publishCommand, type PublishIo, verifyCommand } from './profiles/commands.ts';
+import { diffCommand, failuresDetailed, reportCommand, writeReports } from './report/commands.ts';
 import { exitStatusOf } from './report/columns.ts';
 import { ProgressView } from './report/progress-view.ts';
 import { textSummary } from './report/text-summary.ts';
 import { cleanUp, runCommand } from './run-command.ts';
 
 const colours = hasColours(process.stdout);
-const io: ReportIo = {
+const io: PublishIo = {
   readText: (file) => readFile(file, 'utf8'),
-  writeText: (file, text) => writeFile(file, text),
+  writeText: async (file, text) => {
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, text);
+  },
+  listFolder: (folder) => readdir(folder),
   print: (text) => process.stdout.write(text),
   colours,
 };
@@ -61,14 +75,18 @@ async function execute(config: Config, signal: AbortSignal): Promise<void> {
       return run(config, signal);
     case 'list':
       return list(config);
-    case 'diff':
-    case 'report':
-      process.exitCode = await (config.kind === 'diff' ? diffCommand : reportCommand)(config.args, io);
-      return;
     default:
-      return assertNever(config);
+      process.exitCode = await fileCommandsByName[config.kind](config.args, io);
   }
 }
+
+const fileCommandsByName: Readonly<Record<FileCommand, (args: readonly string[], io: PublishIo) => Promise<number>>> = {
+  diff: diffCommand,
+  report: reportCommand,
+  publish: publishCommand,
+  verify: verifyCommand,
+  pages: pagesCommand,
+};
 
 /** Splits a `SuppressedError` into its errors, the first one first; any other error stays alone. */
 function apart(error: unknown): readonly unknown[] {

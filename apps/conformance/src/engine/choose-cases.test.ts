@@ -20,6 +20,9 @@ describe('globs', () => {
     { glob: 'scenario/etp?local/ipv4', id: 'scenario/etp-local/ipv4', isMatch: true },
     { glob: 'scenario?etp-local/ipv4', id: 'scenario/etp-local/ipv4', isMatch: false },
     { glob: 'a.b', id: 'axb', isMatch: false },
+    { glob: 'scenario/{sctp,etp-*}/ipv4', id: 'scenario/etp-local/ipv4', isMatch: true },
+    { glob: 'scenario/{sctp,etp-*}/ipv4', id: 'scenario/cluster-ip/ipv4', isMatch: false },
+    { glob: 'a,b', id: 'a,b', isMatch: true },
   ])('$glob for $id: $isMatch', ({ glob, id, isMatch }) => {
     expect(globPattern(glob).test(id)).toBe(isMatch);
   });

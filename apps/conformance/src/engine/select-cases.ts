@@ -33,7 +33,7 @@ export function selectCases(options: CatalogueOptions, selection: Selection): re
 }
 
 export interface Choice {
-  /** Empty: all. `*` stops at a slash, `**` does not, `?` is one letter. A case is wanted when one glob matches its id. */
+  /** Empty: all. `*` stops at a slash, `**` does not, `?` is one letter, `{a,b}` is a or b. A case is wanted when one glob matches its id. */
   readonly globs: readonly string[];
   /** A case needs one of these; `!slow` excludes those that have it. Empty: all. */
   readonly tags: readonly string[];
@@ -69,8 +69,10 @@ export function chooseCases(all: readonly ConformanceCase[], { globs, tags }: Ch
   );
 }
 
+/** A pattern for whole ids: `*` stops at a slash, `**` does not, `?` is one letter, `{a,b}` is one of these. */
 export function globPattern(glob: string): RegExp {
-  const parts = glob.split(/(\*\*|\*|\?)/).map((part) => {
+  let depth = 0;
+  const parts = glob.split(/(\*\*|[*?{},])/).map((part) => {
     switch (part) {
       case '**':
         return '.*';
@@ -78,9 +80,18 @@ export function globPattern(glob: string): RegExp {
         return '[^/]*';
       case '?':
         return '[^/]';
+      case '{':
+        depth++;
+        return '(?:';
+      case '}':
+        depth--;
+        return ')';
+      case ',':
+        return depth > 0 ? '|' : ',';
       default:
-        return part.replaceAll(/[.+^${}()|[\]\\]/g, String.raw`\$&`);
+        return part.replaceAll(/[.+^$()|[\]\\]/g, String.raw`\$&`);
     }
   });
+  if (depth !== 0) throw new UsageError('conformance.glob', `${glob}: a brace is not closed`);
   return new RegExp(`^${parts.join('')}$`);
 }
