@@ -42,7 +42,7 @@ const appPlaces: Readonly<Record<AppName, AppPlaces>> = {
     library: 'switchyard-conformance',
     programs: {},
     aliases: {},
-    entryPoints: ['pod.mjs'],
+    entryPoints: ['pod.mjs', 'run/conformance.mjs'],
     emptyFiles: [],
   },
 };
@@ -124,14 +124,14 @@ export async function addEbpf(layer: string, target: Target, signal: AbortSignal
 /** Folders of the npm packages whose code is in a bundle, sorted: its source maps name every file that went in. */
 export async function bundledPackages(bundle: string): Promise<readonly string[]> {
   const folders = new Set<string>();
-  for (const name of await readdir(bundle)) {
+  for (const name of await readdir(bundle, { recursive: true })) {
     if (!name.endsWith('.map')) continue;
     const { sources } = JSON.parse(await readFile(join(bundle, name), 'utf8')) as {
       readonly sources: readonly string[];
     };
     for (const source of sources) {
       const [folder] = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(source) ?? [];
-      if (folder !== undefined) folders.add(resolve(bundle, folder));
+      if (folder !== undefined) folders.add(resolve(bundle, dirname(name), folder));
     }
   }
   return [...folders].sort();

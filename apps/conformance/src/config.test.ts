@@ -8,6 +8,17 @@ function run(...args: readonly string[]): RunConfig {
 }
 
 describe('readConfig', () => {
+  test.each(['diff', 'report', 'publish', 'verify', 'pages'])('%s parses its own arguments', (command) => {
+    expect(readConfig([command, 'a', '--b'])).toEqual({ kind: command, args: ['a', '--b'] });
+  });
+
+  test('standard output takes JSON alone; Sonobuoy has its folder', () => {
+    expect(run('--json', '-').output.json).toBe('-');
+    expect(() => run('--html', '-')).toThrow('only --json may be - (standard output)');
+    expect(run().sonobuoyFolder).toBeUndefined();
+    expect(run('--sonobuoy').sonobuoyFolder).toBe('/tmp/sonobuoy/results');
+  });
+
   test('without anything: our nftables mode, in one lab, all cases, once', () => {
     expect(run()).toMatchObject({
       target: 'lab',

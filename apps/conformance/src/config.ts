@@ -6,7 +6,7 @@ import type { Choice } from './engine/select-cases.ts';
 import { type BackendName, backendNames, type ForeignOptions } from './lab/proxy-program.ts';
 import type { FamilyCell } from './model/case.ts';
 import type { Target } from './model/report-file.ts';
-import type { ReportTargets } from './report/commands.ts';
+import { type ReportTargets, standardOutput } from './report/commands.ts';
 import { wantsColours } from './report/texts.ts';
 
 export type Config =
@@ -67,6 +67,8 @@ export interface RunConfig extends ChoiceConfig {
   readonly isFailFast: boolean;
   readonly isVerbose: boolean;
   readonly output: ReportTargets;
+  /** Where Sonobuoy waits for results, if this is its plug-in. */
+  readonly sonobuoyFolder: string | undefined;
 }
 
 export interface ListConfig extends ChoiceConfig {
@@ -100,6 +102,7 @@ const options = {
   json: { type: 'string' },
   junit: { type: 'string' },
   html: { type: 'string' },
+  sonobuoy: { type: 'boolean', default: false },
   'fail-fast': { type: 'boolean', default: false },
   verbose: { type: 'boolean', short: 'v', default: false },
   help: { type: 'boolean', short: 'h', default: false },
@@ -148,12 +151,19 @@ how:
   --jobs N           labs side by side, default 1       --fail-fast   stops at the first failure
   --lab-name NAME    prefix of lab names, default conf  -v            a line per case
 
-results: --json FILE  --junit FILE  --html FILE
+results: --json FILE (-: standard output, after the summary)  --junit FILE  --html FILE; ^C writes what is done by then
+         --sonobuoy leaves JUnit where Sonobuoy collects it
 exit status: 0 all passed or skipped with a reason, 1 a case failed, 2 wrong usage, 3 the lab or cluster failed`;
 
 /** Whether this stream is a terminal and `NO_COLOR` does not forbid colours. */
 export function hasColours(stream: { readonly isTTY?: boolean }): boolean {
   return wantsColours(stream, process.env['NO_COLOR']);
+}
+
+/** Where Sonobuoy waits for results, if `--sonobuoy` is given; a command line that is wrong has it, too. */
+export function sonobuoyFolderOf(args: readonly string[]): string | undefined {
+  if (!args.includes('--sonobuoy')) return undefined;
+  return process.env['SONOBUOY_RESULTS_DIR'] ?? '/tmp/sonobuoy/results';
 }
 
 /** Reads the command line. Throws `ConfigError` that says what is wrong. */
@@ -163,7 +173,7 @@ export function readConfig(args: readonly string[]): Config {
     case 'help':
       return { kind: 'help' };
     case 'run':
-      return runConfig(parse(first === 'run' ? rest : args, options));
+      return runConfig(parse(first === 'run' ? rest : args, options), args);
     case 'list':
       return listConfig(parse(rest, listOptions));
     default: {
@@ -191,7 +201,7 @@ function listConfig(values: ListValues): Config {
   return { kind: 'list', dataplane, format: values.json ? 'json' : 'text', ...choice(values) };
 }
 
-function runConfig(values: Values): Config {
+function runConfig(values: Values, args: readonly string[]): Config {
   if (values.help) return { kind: 'help' };
   const target = oneOf('target', values.target, ['lab', 'cluster']);
   const labName = values['lab-name'];
@@ -207,9 +217,15 @@ function runConfig(values: Values): Config {
     jobs: whole('jobs', values.jobs, 1),
     isFailFast: values['fail-fast'],
     isVerbose: values.verbose,
-    output: { json: values.json, junit: values.junit, html: values.html },
+    output: outputOf(values),
+    sonobuoyFolder: sonobuoyFolderOf(args),
     ...choice(values),
   };
+}
+
+function outputOf({ json, junit, html }: Values): ReportTargets {
+  if (junit === standardOutput || html === standardOutput) throw wrong('only --json may be - (standard output)');
+  return { json, junit, html };
 }
 
 function proxyConfig(values: Values, target: Target): ProxyConfig {

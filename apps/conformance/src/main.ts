@@ -9,6 +9,7 @@ import {
   type ListConfig,
   readConfig,
   type RunConfig,
+  sonobuoyFolderOf,
   usage,
 } from './config.ts';
 import { listCases } from './cases/list.ts';
@@ -16,9 +17,13 @@ import { readScenarioFiles } from './cases/scenario-files.ts';
 import { selectCases } from './engine/select-cases.ts';
 import { checkRoot } from './lab/check-root.ts';
 import { pagesCommand, publishCommand, type PublishIo, verifyCommand } from './profiles/commands.ts';
-import { diffCommand, failuresDetailed, reportCommand, writeReports } from './report/commands.ts';
+import type { OnProgress } from './model/case.ts';
+import type { ReportFile } from './model/report-file.ts';
+import { diffCommand, failuresDetailed, reportCommand, standardOutput, writeReports } from './report/commands.ts';
 import { exitStatusOf } from './report/columns.ts';
+import { PartialReport } from './report/partial-report.ts';
 import { ProgressView } from './report/progress-view.ts';
+import { leaveForSonobuoy } from './report/sonobuoy.ts';
 import { textSummary } from './report/text-summary.ts';
 import { cleanUp, runCommand } from './run-command.ts';
 
@@ -37,7 +42,7 @@ const io: PublishIo = {
 async function run(config: RunConfig, signal: AbortSignal): Promise<void> {
   if (config.target === 'lab') checkRoot();
   for (const file of Object.values(config.output)) {
-    if (file !== undefined) checkWritable(file, 'conformance.output');
+    if (file !== undefined && file !== standardOutput) checkWritable(file, 'conformance.output');
   }
   const view = new ProgressView({
     write: (text) => process.stderr.write(text),
@@ -46,19 +51,33 @@ async function run(config: RunConfig, signal: AbortSignal): Promise<void> {
     colours: hasColours(process.stderr),
     clock: systemClock,
   });
+  const partial = new PartialReport();
+  const onEvent: OnProgress = (event) => {
+    partial.note(event);
+    view.onEvent(event);
+  };
   let report;
   try {
     if (config.cluster.isCleanUp) {
       const gone = await cleanUp(config, view.onEvent, signal);
       return io.print(`${gone.length === 0 ? 'nothing was left' : `removed ${gone.join(', ')}`}\n`);
     }
-    report = await runCommand(config, view.onEvent, signal);
+    report = await runCommand(config, onEvent, signal);
+  } catch (error) {
+    if (signal.aborted) await write(config, partial.report());
+    throw error;
   } finally {
     await view[Symbol.asyncDispose]();
   }
-  io.print(textSummary(report, { colours, detailed: failuresDetailed }));
-  await writeReports(report, config.output, io);
+  await write(config, report);
   process.exitCode = exitStatusOf(report);
+}
+
+async function write({ output, sonobuoyFolder: folder }: RunConfig, report: ReportFile | undefined): Promise<void> {
+  if (report === undefined) return;
+  io.print(textSummary(report, { colours, detailed: failuresDetailed }));
+  await writeReports(report, output, io);
+  if (folder !== undefined) await leaveForSonobuoy(report, { folder, writeText: io.writeText });
 }
 
 async function list(config: ListConfig): Promise<void> {
@@ -117,6 +136,9 @@ try {
   await execute(readConfig(process.argv.slice(2)), stop.signal);
 } catch (error) {
   for (const one of apart(error)) console.error(`switchyard-conformance: ${wordsOf(one)}`);
+  const folder = sonobuoyFolderOf(process.argv);
+  if (folder !== undefined && !stop.signal.aborted)
+    await leaveForSonobuoy(wordsOf(error), { folder, writeText: io.writeText });
   const isUsage = error instanceof ConfigError || error instanceof UsageError;
   process.exitCode = isUsage ? 2 : 3;
 }

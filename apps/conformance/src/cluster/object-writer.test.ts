@@ -70,7 +70,7 @@ function wanted(...services: readonly ScenarioService[]): readonly WantedService
 
 const put = (...services: readonly ScenarioService[]): Promise<void> =>
   writer.writeServices(wanted(...services), signal);
-const stored = (): Promise<Service> => api.get(services, { name: 'shop-cart' }, signal);
+const stored = (): Promise<Service> => api.get(services, { name: 'cart-shop' }, signal);
 
 test('the API server chooses the cluster IP, and the book knows it afterwards', async () => {
   await put(cart);
@@ -120,7 +120,7 @@ test('unchanged objects are not written again, and changes of others are overwri
   await put(cart);
   expect((await stored()).metadata?.resourceVersion).toBe(metadata?.resourceVersion);
   const body = { metadata: { annotations: { by: 'a controller' } } };
-  await api.patch(services, { name: 'shop-cart' }, { kind: 'merge', body }, signal);
+  await api.patch(services, { name: 'cart-shop' }, { kind: 'merge', body }, signal);
   await put({ ...cart, sessionAffinityTimeoutSeconds: 60 });
   expect((await stored()).spec?.sessionAffinity).toBe('ClientIP');
 });
@@ -129,10 +129,10 @@ test('of several Services one is refused: the others are there, and the next put
   const other = { ...cart, name: 'shop/other', clusterIP: parseIp('10.96.0.12') };
   const bad = { ...cart, name: 'shop/Not_A_Name' };
   await expect(put(bad, cart, { ...other, loadBalancerIPs: [] })).rejects.toThrow(/422/);
-  expect((await api.list(services, {}, signal)).items.map(({ metadata }) => metadata?.name)).toContain('shop-other');
+  expect((await api.list(services, {}, signal)).items.map(({ metadata }) => metadata?.name)).toContain('other-shop');
   await put();
   const left = await api.list(services, {}, signal);
-  expect(left.items.map(({ metadata }) => metadata?.name).filter((name) => name?.startsWith('shop-'))).toEqual([]);
+  expect(left.items.map(({ metadata }) => metadata?.name).filter((name) => name?.endsWith('-shop'))).toEqual([]);
 });
 
 test('a refusal says what was asked, what came back and what to do', async () => {

@@ -19,9 +19,14 @@ export interface WantedService {
   readonly ingress: readonly { readonly ip?: string; readonly ipMode?: string }[];
 }
 
-/** `shop/cart` is `shop-cart` in the namespace of the run. */
+/** Longest name of a Service. */
+const longestName = 63;
+
+/** `shop/cart` is `cart-shop` in the namespace of the run: a name keeps its beginning (KEP-5311), and one without room for more is whole. */
 export function realName(key: string): string {
-  return key.replace('/', '-');
+  const [namespace = '', name = ''] = key.split('/');
+  const both = `${name}-${namespace}`;
+  return both.length > longestName ? name : both;
 }
 
 /** The Services of a moment. They request what the API server allocated before; it chooses the rest. */
@@ -124,7 +129,7 @@ function realSlice(slice: EndpointSlice, zones: (name: string) => string, how: C
       namespace: how.caller.namespace,
       labels: {
         ...labelsOf({}, how),
-        [serviceNameLabel]: `${namespace}-${labels[serviceNameLabel] ?? ''}`,
+        [serviceNameLabel]: realName(`${namespace}/${labels[serviceNameLabel] ?? ''}`),
         'endpointslice.kubernetes.io/managed-by': 'switchyard-conformance',
       },
     },

@@ -7,7 +7,7 @@ import { isWorthRepeating } from './evidence.ts';
 import { planUnits, takeUnit, type Unit, seededRandom } from './plan-units.ts';
 import { runUnit } from './run-unit.ts';
 import type { ConformanceCase, OnProgress, RunName, ScenarioCase, FamilyCell } from '../model/case.ts';
-import type { CaseResult, SkippedStep, ProxyUnderTest, RunReport, Target } from '../model/report-file.ts';
+import type { CaseResult, SkippedStep, ProxyUnderTest, RunAbout, RunReport, Target } from '../model/report-file.ts';
 import type { TestEnvironment } from '../model/test-environment.ts';
 import { release } from 'node:os';
 
@@ -23,6 +23,8 @@ export interface RoundOptions {
   readonly lanes: readonly Lane[];
   readonly cases: readonly ConformanceCase[];
   readonly run: RunName;
+  /** For a report of what is done when the run is stopped. */
+  readonly about?: RunAbout;
   /** Source of the random order. */
   readonly random: Random;
   readonly onProgress: OnProgress;
@@ -39,10 +41,11 @@ const patience = 3;
 
 /** Runs all cases once; results in the order of `cases`, also for those that were skipped or not reached. */
 export async function runRound(options: RoundOptions, signal: AbortSignal): Promise<readonly CaseResult[]> {
-  const { cases, lanes, run, onProgress } = options;
+  const { cases, lanes, run, about, onProgress } = options;
   const [first] = lanes;
   if (first === undefined) throw new UsageError('conformance.round', 'a round needs an environment');
-  onProgress({ kind: 'runStarted', run, caseIds: cases.map(({ id }) => id) });
+  const caseIds = cases.map(({ id }) => id);
+  onProgress({ kind: 'runStarted', run, caseIds, ...(about === undefined ? {} : { about }) });
   const results = new Map<string, CaseResult>();
   const skippedSteps = new Map<string, readonly SkippedStep[]>();
   const add = (lane: string, done: CaseResult): void => {
@@ -262,11 +265,12 @@ async function runProxy(options: ProxyRun & RunsOptions & Shared, signal: AbortS
     const startedAt = new Date(systemClock.now()).toISOString();
     const start = systemClock.monotonic();
     const run = { proxy: proxy.name, cell, round };
-    const work = { ...options, lanes, run, random: seededRandom(seed) };
+    const about = { target, proxy, cell, kernel, seed, round, startedAt };
+    const work = { ...options, lanes, run, about, random: seededRandom(seed) };
     const results =
       broken === undefined ? await runRound(work, signal) : withoutEnvironment(work, broken.reason as Error);
     const duration = millis(systemClock.monotonic() - start);
-    reports.push({ target, proxy, cell, kernel, seed, round, startedAt, duration, cases: results });
+    reports.push({ ...about, duration, cases: results });
   }
   for (const { name } of lanes) onProgress({ kind: 'lane', lane: name, text: 'removing the environment' });
   return reports;

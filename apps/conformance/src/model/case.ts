@@ -1,7 +1,7 @@
 import { ipFamilies, type IpFamily } from '@switchyard/core';
 import type { DataplaneName, Scenario } from '@switchyard/scenarios';
 import type { CaseRecorder, TestEnvironment } from './test-environment.ts';
-import type { CaseResult } from './report-file.ts';
+import type { CaseResult, RunAbout } from './report-file.ts';
 
 /** IP families of the cluster under test. `dual` has cases with Services of one family and of both. */
 export type FamilyCell = 'ipv4' | 'ipv6' | 'dual';
@@ -112,8 +112,8 @@ interface CaseOfRun {
 export type ProgressEvent =
   /** Before everything else, once. */
   | { readonly kind: 'planned'; readonly runs: readonly PlannedRun[] }
-  /** Before the first case. */
-  | ({ readonly kind: 'runStarted' } & PlannedRun)
+  /** Before the first case. `about`: absent in a round that no report is made of. */
+  | ({ readonly kind: 'runStarted'; readonly about?: RunAbout } & PlannedRun)
   /** Work of a lane other than cases: `building the lab`, `starting the proxy`. */
   | { readonly kind: 'lane'; readonly lane: string; readonly text: string }
   /** Cases of a batch start together. A case that is skipped only ends. */

@@ -107,6 +107,9 @@ export interface RunReport {
   readonly cases: readonly CaseResult[];
 }
 
+/** A run before it has results. */
+export type RunAbout = Omit<RunReport, 'cases' | 'duration'>;
+
 /** What `--json` writes. Readers refuse another schema. */
 export interface ReportFile {
   readonly schema: 'switchyard-conformance/2';

@@ -87,6 +87,14 @@ test.each([reportCommand, diffCommand])('$name --help prints how both are used',
   expect(printed.join('')).toContain('switchyard-conformance diff A.json B.json');
 });
 
+test('a run writes JSON as one line of standard output, if the file is -', async () => {
+  const { io, held, printed } = files();
+  await writeReports(a, { json: '-', junit: undefined, html: undefined }, io);
+  expect(printed).toHaveLength(1);
+  expect(printed[0]).toMatch(/^\{.*\}\n$/);
+  expect(readReport('x', printed[0] ?? '')).toEqual(readReport('a.json', held.get('a.json') ?? ''));
+});
+
 test('a run writes the requested files', async () => {
   const { io, held } = files();
   await writeReports(

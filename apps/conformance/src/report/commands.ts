@@ -18,7 +18,7 @@ export interface ReportIo {
   readonly colours: boolean;
 }
 
-type Writer = Pick<ReportIo, 'writeText'>;
+type Writer = Pick<ReportIo, 'writeText' | 'print'>;
 
 /** Files for reports of a run; undefined: not written. */
 export interface ReportTargets {
@@ -40,14 +40,23 @@ switchyard-conformance diff A.json B.json [--json F] [--html F]
   one of several runs of a file. Exit status: 0 no difference, 1 differences, 2 trouble.
 `;
 
-/** Writes the requested reports. Rejects with `ConfigError` when a file cannot be written. */
+/** As the file of `--json`: standard output. */
+export const standardOutput = '-';
+
+/**
+ * Writes the requested reports; `-` as the JSON file is one line of standard output. Rejects with `ConfigError` when a file cannot be
+ * written.
+ */
 export async function writeReports(report: ReportFile, targets: ReportTargets, io: Writer): Promise<void> {
   const made: readonly (readonly [string | undefined, () => string])[] = [
     [targets.json, () => writeReport(report)],
     [targets.junit, () => junitXml(report)],
     [targets.html, () => reportHtml(report)],
   ];
-  for (const [file, make] of made) if (file !== undefined) await write(io, file, make());
+  for (const [file, make] of made) {
+    if (file === standardOutput) io.print(`${JSON.stringify(report)}\n`);
+    else if (file !== undefined) await write(io, file, make());
+  }
 }
 
 /** `report`: pages from runs done before. Resolves with 0; rejects with `ConfigError` for wrong arguments and files. */
@@ -118,7 +127,7 @@ async function read(io: ReportIo, file: string): Promise<ReportFile> {
   return readReport(file, text);
 }
 
-async function write(io: Writer, file: string, text: string): Promise<void> {
+async function write(io: Pick<ReportIo, 'writeText'>, file: string, text: string): Promise<void> {
   try {
     await io.writeText(file, text);
   } catch (cause) {
