@@ -32,9 +32,9 @@ ${sortedReports.map(detailsOf).join('\n')}
 ${differencesOf(sortedReports)}`;
 }
 
-/** \`kube-proxy v1.36.2, nftables\`. */
-export function titleOf({ implementation: { project, version }, mode }: ConformanceReport): string {
-  return `${project} ${version}, ${mode}`;
+/** As `kube-proxy v1.36.2, nftables`; of a cluster with its version. */
+export function titleOf({ implementation: { project, version }, mode, kubernetesVersion }: ConformanceReport): string {
+  return `${project} ${version}, ${mode}${kubernetesVersion === 'lab' ? '' : `, on Kubernetes ${kubernetesVersion}`}`;
 }
 
 function profileText({ profiles: results }: ConformanceReport, name: ProfileName): string {

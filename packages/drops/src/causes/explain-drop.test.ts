@@ -315,6 +315,11 @@ describe('a socket', () => {
     expect(lossOf({ ...request, ...spec })?.cause).toBe(cause);
   });
 
+  test('of a client that has given up is none where sockets lead to the endpoint itself', () => {
+    const drop = { ...request, ...answer, flow: undefined, reason: 'NO_SOCKET', tcpFlags: tcp.syn | tcp.ack } as const;
+    expect(lossOf(drop, { traits: socketTraits })).toBeUndefined();
+  });
+
   test('is named by the address of the packet, and the client by the flow', () => {
     const drop = { ...request, from: '10.244.1.1:50000', reason: 'NO_SOCKET' };
     expect(lossOf(drop)).toMatchObject({

@@ -16,12 +16,12 @@ export function closedOnData({ drop }: Subject): Found | undefined {
 
 /** No socket took the packet. */
 export function socketCause(subject: Subject): Found | undefined {
-  const { drop, asked, services, client, isEndpoint } = subject;
+  const { drop, asked, services, client, isEndpoint, view } = subject;
   const endpoint = addressAndPort(drop.destination, drop.destinationPort as Port); // a port of a packet
   const handshake = drop.tcpFlags & (flags.syn | flags.ack);
   if (drop.direction === 'answer') {
-    // Otherwise the client has closed.
-    if (handshake !== (flags.syn | flags.ack) || !isEndpoint) return undefined;
+    // Otherwise the client has closed; behind sockets that lead to endpoints themselves, always.
+    if (handshake !== (flags.syn | flags.ack) || !isEndpoint || view.traits.translation === 'sockets') return undefined;
     const from = addressAndPort(asked.address, asked.port as Port); // a port of a packet
     const of = services.map(({ key }) => key).join(', ');
     const why = `${client} got an answer from ${from} itself, an endpoint of ${of}, and not from the address that it asked`;
