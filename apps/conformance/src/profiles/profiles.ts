@@ -142,7 +142,7 @@ const rules: readonly Rule[] = [
     ['sequence/hold-open/*', 'extended', ['established']],
   ]),
   ...rulesOf('UDP', [
-    ['scenario/{udp-stale-flows,udp-policies}/*', 'required', ['udpFlows']],
+    ['scenario/{udp-stale-flows,udp-policies,udp-deleted-service}/*', 'required', ['udpFlows']],
     ['sequence/{udp-endpoint-replacement,udp-before-service}/*', 'required', ['udpFlows']],
     ['sequence/udp-{connected,unconnected}-socket/*', 'required', ['udpFlows']],
     ['scenario/client-port-is-a-frontend/*', 'extended', ['detail']],
