@@ -1,7 +1,7 @@
 import { millis } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import { aCheck, aFailedCheck } from '../testing/report-builders.ts';
-import { EvidenceTimes, isWorthRepeating, withoutEvidence } from './evidence.ts';
+import { EvidenceTimes, isWorthRepeating, notSentInTime, withoutEvidence } from './evidence.ts';
 
 const silent = aCheck({ expected: 'drop', observed: 'drop' });
 
@@ -33,6 +33,14 @@ describe('a check', () => {
     expect(isWorthRepeating(open ?? { id: '', what: '', because: '' })).toBe(true);
     expect(isWorthRepeating({ id: '', what: '', because: 'rate limited: 4 attempts were silent' })).toBe(false);
   });
+});
+
+test('requests that were sent late prove nothing', () => {
+  const sent = (...late: readonly number[]) =>
+    notSentInTime(late.map((by) => ({ scheduledAt: millis(1000), sentAt: millis(1000 + by) })));
+  expect(sent(0, 499, 3)).toBeUndefined();
+  expect(sent(0, 512.4)).toBe('the machine was too busy: a request was sent 512 ms after it was due');
+  expect(isWorthRepeating({ id: '', what: '', because: sent(600) ?? '' })).toBe(true);
 });
 
 test('evidence begins with the check before, but for checks that were made together', () => {

@@ -28,6 +28,17 @@ export async function withoutEvidence(
   return { id, what, because };
 }
 
+/** A request that starts this late, in milliseconds, shows that those before it may have missed what they were for. */
+const lateStart = 500;
+
+/** Why requests without a loss prove nothing: they were not sent in time. Undefined: they were. */
+export function notSentInTime(
+  requests: readonly { readonly scheduledAt: Millis; readonly sentAt: Millis }[],
+): string | undefined {
+  const latest = Math.max(0, ...requests.map(({ scheduledAt, sentAt }) => sentAt - scheduledAt));
+  return latest < lateStart ? undefined : `${busy}: a request was sent ${Math.round(latest)} ms after it was due`;
+}
+
 /** Whether another attempt of the case may have a verdict. */
 export function isWorthRepeating({ because }: InconclusiveCheck): boolean {
   return because.startsWith(busy);

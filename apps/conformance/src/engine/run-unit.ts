@@ -232,12 +232,12 @@ function startRecording(environment: TestEnvironment, tell: (text: string) => vo
   };
   return {
     rollouts,
-    check: (given, at) => {
+    check: (given, at, since) => {
       const isAsExpected = given.expected === given.observed;
       const path = isAsExpected || at === undefined ? Promise.resolve([]) : pathOf(at);
       path.catch(() => undefined); // `traced` and `results` reject with it
       const to = systemClock.now();
-      recorded.push({ check: { ...given, isAsExpected, path: [] }, path, from: times.note(to), to });
+      recorded.push({ check: { ...given, isAsExpected, path: [] }, path, from: since ?? times.note(to), to });
     },
     inconclusive: (check) => void undecided.push(check),
     rollout: (timeline) => void rollouts.push(timeline),

@@ -158,8 +158,8 @@ export interface FlowAt {
 
 /** Records the results of a case, in order. */
 export interface CaseRecorder {
-  /** The verdict is `expected === observed`. */
-  check(check: Omit<CheckResult, 'isAsExpected' | 'path'>, at?: FlowAt): void;
+  /** The verdict is `expected === observed`. `since`: when the evidence began (wall clock); default: with the check before. */
+  check(check: Omit<CheckResult, 'isAsExpected' | 'path'>, at?: FlowAt, since?: Millis): void;
   /** Records a check without a verdict, with the reason. It counts neither as passed nor as failed. */
   inconclusive(check: InconclusiveCheck): void;
   /** A rolling update's picture and figures. */

@@ -1,4 +1,5 @@
 import { type IpFamily, DataplaneError, millis } from '@switchyard/core';
+import { notSentInTime } from '../../engine/evidence.ts';
 import { rollOut, silentProgress, timelineSvg } from '@switchyard/rollout';
 import type { AppOptions, RunRecord, SettledApp } from '@switchyard/rollout';
 import { plainAgent, type ScenarioAgent } from '@switchyard/scenarios';
@@ -146,25 +147,37 @@ async function rollOnce(
 }
 
 function recordPath(verdict: PathVerdict, { setup }: PreparedRollout, record: CaseRecorder): void {
-  const { name } = verdict.run.path;
-  const { requests } = verdict.summary;
-  const what = `${requests} requests, ${setup.settings.rate}/s in an open loop, by ${name}`;
-  record.check({ id: `${name}: requests`, what, expected: '0 lost', observed: verdict.lost, because: verdict.because });
-  record.check({
+  const { path, startedAt, requests } = verdict.run;
+  const { name } = path;
+  const about = {
+    id: `${name}: requests`,
+    what: `${verdict.summary.requests} requests, ${setup.settings.rate}/s in an open loop, by ${name}`,
+  };
+  const late = verdict.summary.lost === 0 ? notSentInTime(requests) : undefined;
+  if (late !== undefined) record.inconclusive({ ...about, because: late });
+  else
+    record.check(
+      { ...about, expected: '0 lost', observed: verdict.lost, because: verdict.because },
+      undefined,
+      startedAt,
+    );
+  const prediction = {
     id: `${name}: prediction`,
     what: 'losses against what the loss model says of the observed event times',
     expected: 'inside the prediction',
     observed: verdict.beside ?? 'inside the prediction',
     because: [],
-  });
+  };
+  record.check(prediction, undefined, startedAt);
   record.rollout(timelineOf(verdict, timelineSvg(verdict.run, verdict.summary)));
 }
 
 /** Connections live as long as their pods serve: a rollout takes new ones away from them, and nothing else. */
-function recordHeld({ held, releasedAt }: Seen, record: CaseRecorder): void {
+function recordHeld({ runs, held, releasedAt }: Seen, record: CaseRecorder): void {
+  const since = runs[0]?.startedAt;
   for (const [path, connections] of Map.groupBy(held, (one) => one.path)) {
     const verdicts = connections.map((one) => holdVerdict(one, releasedAt.get(one.pod ?? '')));
-    record.check({
+    const check = {
       id: `${path}: open connections`,
       what: `${connections.length} connections opened before the rollout, a line to and fro every 0.1 s, by ${path}`,
       expected: 'held until the pod ended',
@@ -172,6 +185,7 @@ function recordHeld({ held, releasedAt }: Seen, record: CaseRecorder): void {
         ? 'held until the pod ended'
         : [...new Set(verdicts)].sort().join('; '),
       because: [],
-    });
+    };
+    record.check(check, undefined, since);
   }
 }

@@ -1,6 +1,7 @@
-import { HostError, millis } from '@switchyard/core';
+import { HostError, millis, systemClock } from '@switchyard/core';
 import type { LoadResult, LoadRun, ProbeConnection } from '@switchyard/lab';
 import { flowText } from '@switchyard/scenarios';
+import { notSentInTime } from '../../../engine/evidence.ts';
 import { seenText } from '../../../engine/probe-flow.ts';
 import { type Call, callName } from './object-factory.ts';
 import type { SequenceContext } from './sequence-context.ts';
@@ -40,14 +41,20 @@ export async function underLoad(context: SequenceContext, load: LoadSpec, work: 
     const run = runs.use((await context.connectorFor(call)).load({ rate, timeout, duration: longest }));
     loads.push({ call, run });
   }
+  const since = systemClock.now();
   await Promise.all(loads.map(({ run }) => hasBegun(context, run)));
   await work();
   await context.sleep(afterwards);
   const all = await Promise.all(loads.map(({ run }) => run.stop()));
   for (const [index, { call }] of loads.entries()) {
     const what = `${rate} requests/s, ${flowText(context.flowAt(call).flow)}, ${during}`;
-    const { observed, because } = lossText(all[index] ?? []);
-    context.record.check({ id: `${id}/${callName(call)}`, what, expected: nothingLost, observed, because });
+    const results = all[index] ?? [];
+    const { observed, because } = lossText(results);
+    const check = { id: `${id}/${callName(call)}`, what };
+    const late = observed === nothingLost ? notSentInTime(results) : undefined;
+    if (late === undefined)
+      context.record.check({ ...check, expected: nothingLost, observed, because }, undefined, since);
+    else context.record.inconclusive({ ...check, because: late });
   }
 }
 
