@@ -78,10 +78,12 @@ export const systemClock: Clock = {
  */
 export async function sleepUntil(
   ready: Promise<void>,
-  { clock, duration }: { readonly clock: Pick<Clock, 'sleep'>; readonly duration: Millis },
+  wait: { readonly clock: Pick<Clock, 'sleep'>; readonly duration: Millis },
   signal: AbortSignal,
 ): Promise<void> {
+  const { clock, duration } = wait ?? {};
   if (typeof clock?.sleep !== 'function') throw wrongArgument('sleepUntil: clock', 'a clock', clock);
+  if (!(signal instanceof AbortSignal)) throw wrongArgument('sleepUntil: signal', 'a signal', signal);
   signal.throwIfAborted();
   const stop = new AbortController();
   const onAbort = (): void => stop.abort(signal.reason);

@@ -194,6 +194,7 @@ export const httpRows: readonly HttpRow[] = [...health, ...healthCheckNodePorts,
 export const ownPaths: readonly ServedPath[] = [
   'metrics:/debug/dump',
   'metrics:/debug/explain',
+  'metrics:/debug/changes',
   'metrics:/debug/forwarding',
   'metrics:/debug/losses',
   'metrics:/debug/status',

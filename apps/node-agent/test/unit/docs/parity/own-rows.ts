@@ -9,7 +9,7 @@ export interface OwnRow {
 /** Features that no release of kube-proxy has. Each is off, additional, or reached by a name of its own. */
 export const ownRows: readonly OwnRow[] = [
   {
-    what: '`/debug/forwarding`, `/debug/explain`, `/debug/losses`, `/debug/why`, `/debug/status`, `/debug/dump`',
+    what: '`/debug/forwarding`, `/debug/explain`, `/debug/changes`, `/debug/losses`, `/debug/why`, `/debug/status`, `/debug/dump`',
     how: 'the applied rules in words, the fate of a packet, and lost packets with their causes ([debugging](../operate/debug.md))',
   },
   {
