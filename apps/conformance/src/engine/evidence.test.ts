@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { aCheck, aFailedCheck } from '../testing/report-builders.ts';
 import { EvidenceTimes, isWorthRepeating, notSentInTime, withoutEvidence } from './evidence.ts';
 
+const { signal } = new AbortController();
 const silent = aCheck({ expected: 'drop', observed: 'drop' });
 
 describe('a check', () => {
@@ -13,18 +14,34 @@ describe('a check', () => {
     ['that passed by silence while an answer would have been in time', silent, 399, true],
     ['that passed by silence while an answer would have been late', silent, 400, false],
   ])('%s counts: %s', async (_, check, slowest, counts) => {
-    expect((await withoutEvidence(check, async () => millis(slowest))) === undefined).toBe(counts);
+    expect((await withoutEvidence(check, async () => millis(slowest), signal)) === undefined).toBe(counts);
   });
 
   test('counts where the machine is not measured, and is not measured where nothing hangs on it', async () => {
-    expect(await withoutEvidence(aFailedCheck(), async () => undefined)).toBeUndefined();
-    await withoutEvidence(aCheck(), async () => {
-      throw new Error('measured');
-    });
+    expect(await withoutEvidence(aFailedCheck(), async () => undefined, signal)).toBeUndefined();
+    await withoutEvidence(
+      aCheck(),
+      async () => {
+        throw new Error('measured');
+      },
+      signal,
+    );
+  });
+
+  test('has no verdict where the measurement failed, unless the run was stopped', async () => {
+    const fails = async (): Promise<never> => {
+      throw new Error('the watch has ended');
+    };
+    expect((await withoutEvidence(aFailedCheck(), fails, signal))?.because).toBe(
+      'how busy the machine was is not known: the watch has ended',
+    );
+    await expect(withoutEvidence(aFailedCheck(), fails, AbortSignal.abort(new Error('stopped')))).rejects.toThrow(
+      'stopped',
+    );
   });
 
   test('without a verdict has the reason with what was seen, and is worth another attempt', async () => {
-    const open = await withoutEvidence(aFailedCheck({ id: 'line 3' }), async () => millis(640.4));
+    const open = await withoutEvidence(aFailedCheck({ id: 'line 3' }), async () => millis(640.4), signal);
     expect(open).toMatchObject({
       id: 'line 3',
       because:

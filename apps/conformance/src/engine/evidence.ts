@@ -1,28 +1,36 @@
-import { type Millis, millis } from '@switchyard/core';
+import { messageOf, type Millis, millis } from '@switchyard/core';
 import type { CheckResult, InconclusiveCheck } from '../model/report-file.ts';
 
 /** A request that no proxy forwards takes a few milliseconds. One that took longer than this shows a machine that may have spoilt a check. */
-export const tolerated: Millis = millis(200);
+const tolerated: Millis = millis(200);
 
 /** As long as a probe waits for an answer: an answer that came later looks like silence. */
-export const silenceTolerated: Millis = millis(400);
+const silenceTolerated: Millis = millis(400);
 
 /** Beginning of the reason of a check without a verdict because the machine was too busy. */
 const busy = 'the machine was too busy';
 
 /**
  * A check without a verdict if the machine, and not the proxy, may be the reason of what was seen; undefined: the check counts. `slowestControl`
- * returns the longest time that a request took meanwhile which no proxy forwards; undefined: not measured.
+ * returns the longest time that a request took meanwhile which no proxy forwards; undefined: not measured. A check has no verdict either if
+ * that rejects; rejects itself only with `signal.reason`.
  */
 export async function withoutEvidence(
   check: CheckResult,
   slowestControl: () => Promise<Millis | undefined>,
+  signal: AbortSignal,
 ): Promise<InconclusiveCheck | undefined> {
   const limit = check.isAsExpected ? (isSilence(check.observed) ? silenceTolerated : undefined) : tolerated;
   if (limit === undefined) return undefined;
-  const slowest = await slowestControl();
-  if (slowest === undefined || slowest < limit) return undefined;
   const { id, what, expected, observed } = check;
+  let slowest: Millis | undefined;
+  try {
+    slowest = await slowestControl();
+  } catch (error) {
+    signal.throwIfAborted();
+    return { id, what, because: `how busy the machine was is not known: ${messageOf(error)}` };
+  }
+  if (slowest === undefined || slowest < limit) return undefined;
   const seen = check.isAsExpected ? observed : `expected ${expected}, saw ${observed}`;
   const because = `${busy}: a request that no proxy forwards took ${Math.round(slowest)} ms meanwhile (${seen})`;
   return { id, what, because };
