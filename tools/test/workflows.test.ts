@@ -87,7 +87,7 @@ test('every command of ./dev, script of npm and program that a workflow runs exi
   const matches = (pattern: RegExp): readonly string[] =>
     scripts.flatMap((script) => [...script.matchAll(pattern)].map(([, name = '']) => name));
   const commands = matches(/\.\/dev (\S+)/g);
-  expect(new Set(commands)).toEqual(new Set(['e2e', 'image', 'pack', 'setup', 'test']));
+  expect(new Set(commands)).toEqual(new Set(['build', 'e2e', 'image', 'pack', 'setup', 'test']));
   for (const command of commands) expect(dev.match(new RegExp(`^  ${command}\\)`, 'm')), command).not.toBeNull();
   const npmScripts = (JSON.parse(read('package.json')) as { readonly scripts: Readonly<Record<string, string>> })
     .scripts;
