@@ -44,6 +44,7 @@ export class WaitingFlows {
    * `HostError`.
    */
   read(view: ServiceView, indexes: ReadonlyMap<IpFamily, ServiceIndex>): readonly Loss[] {
+    const dropped = this.#dropped.flat();
     const before = this.#before;
     const flows = this.#list();
     const now = new Set(flows.map(({ id }) => id));
@@ -54,21 +55,11 @@ export class WaitingFlows {
         before?.has(flow.id) === true && !reported.has(flow.id) ? serviceOf(flow, view, indexes) : undefined;
       if (service === undefined || hasEndpoint(service, flow)) continue;
       reported.add(flow.id);
-      if (!this.#isDropped(flow, service)) found.push(lossOf(flow, service, view));
+      if (!takeDropped(dropped, flow, service)) found.push(lossOf(flow, service, view));
     }
     this.#before = now;
     this.#reported = reported;
     return found;
-  }
-
-  /** Whether a dropped packet may be of this connection: to what the client asked, or to the endpoint that it was sent to. */
-  #isDropped({ client, address, port, endpoint, endpointPort }: UnansweredFlow, { key }: ServiceForwarding): boolean {
-    const places = [addressAndPort(address, port as Port), addressAndPort(endpoint, endpointPort as Port)]; // ports of packets
-    const keys = new Set(places.map((place) => `${client} ${key} ${place}/TCP`));
-    const packets = this.#dropped.flat().find((one) => one.left > 0 && keys.has(one.key));
-    if (packets === undefined) return false;
-    packets.left--;
-    return true;
   }
 }
 
@@ -76,6 +67,20 @@ export class WaitingFlows {
 interface DroppedPackets {
   readonly key: string;
   left: number;
+}
+
+/** Takes a dropped packet that may be of this connection, to what the client asked or to the endpoint; false if none is left. */
+function takeDropped(
+  dropped: readonly DroppedPackets[],
+  { client, address, port, endpoint, endpointPort }: UnansweredFlow,
+  { key }: ServiceForwarding,
+): boolean {
+  const places = [addressAndPort(address, port as Port), addressAndPort(endpoint, endpointPort as Port)]; // ports of packets
+  const keys = new Set(places.map((place) => `${client} ${key} ${place}/TCP`));
+  const packets = dropped.find((one) => one.left > 0 && keys.has(one.key));
+  if (packets === undefined) return false;
+  packets.left--;
+  return true;
 }
 
 function serviceOf(

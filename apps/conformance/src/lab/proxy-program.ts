@@ -118,7 +118,7 @@ export function foreignProxy({ command, name, dataplane }: ForeignOptions): Prox
   };
 }
 
-function quoted(text: string): string {
+export function quoted(text: string): string {
   return /^[\w@%+=:,./[\]-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 

@@ -1,7 +1,9 @@
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { ConfigError, messageOf } from '@switchyard/core';
+import { quoted } from '../lab/proxy-program.ts';
 import type { RunReport } from '../model/report-file.ts';
 import { pickSide, splitSide } from '../report/diff.ts';
+import { readFileText, writeFileText } from '../report/files.ts';
 import { readReport } from '../report/read-report.ts';
 import type { ReportIo } from '../report/commands.ts';
 import { conformanceReport, type ConformanceReport } from './conformance-report.ts';
@@ -49,7 +51,7 @@ export async function publishCommand(args: readonly string[], io: PublishIo): Pr
   const [given, ...more] = positionals;
   if (given === undefined || more.length > 0) throw wrong(`publish takes one FILE.json; got ${positionals.length}`);
   const { file, choice } = splitSide(given);
-  const run = readReport(file, await read(io, file));
+  const run = readReport(file, await readFileText(io, file));
   const { column } = pickSide(file, run, choice);
   const [first] = column.runs;
   if (first === undefined) throw wrong(`${file} has no run`);
@@ -72,10 +74,10 @@ export async function publishCommand(args: readonly string[], io: PublishIo): Pr
     toolVersion: run.version,
   });
   const key = values['sign-key'];
-  const text = writeConformanceReport(report, key === undefined ? undefined : await read(io, key));
+  const text = writeConformanceReport(report, key === undefined ? undefined : await readFileText(io, key));
   if (values.out === undefined) io.print(text);
   else {
-    await write(io, values.out, text);
+    await writeFileText(io, values.out, text);
     io.print(`${values.out}: ${summaryOf(report)}\n`);
   }
   return 0;
@@ -93,10 +95,6 @@ function commandOf({ target, proxy, cell, seed }: RunReport): string {
   return `sudo ./dev conformance --proxy-cmd ${quoted(proxy.command)} --mode ${proxy.dataplane} ${rest}`;
 }
 
-function quoted(text: string): string {
-  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
-}
-
 function summaryOf({ profiles }: ConformanceReport): string {
   return profiles
     .map(({ name, required, extended }) => `${name} ${required?.result ?? `${extended?.result} (extended)`}`)
@@ -111,9 +109,9 @@ export async function verifyCommand(args: readonly string[], io: PublishIo): Pro
   } as const);
   if (values.help === true) return helped(io);
   if (positionals.length === 0) throw wrong('verify: no file given');
-  const key = values.key === undefined ? undefined : await read(io, values.key);
+  const key = values.key === undefined ? undefined : await readFileText(io, values.key);
   for (const file of positionals) {
-    const { report, seal } = readConformanceReport(file, await read(io, file), key);
+    const { report, seal } = readConformanceReport(file, await readFileText(io, file), key);
     io.print(`${file}: unchanged${seal.signature === undefined ? '' : ', signed'}: ${summaryOf(report)}\n`);
   }
   return 0;
@@ -126,7 +124,7 @@ export async function pagesCommand(args: readonly string[], io: PublishIo): Prom
   const [folder, ...more] = positionals;
   if (folder === undefined || more.length > 0) throw wrong(`pages takes one FOLDER; got ${positionals.length}`);
   const pages = await pagesOf(folder, io);
-  for (const [name, text] of pages) await write(io, `${folder}/${name}`, text);
+  for (const [name, text] of pages) await writeFileText(io, `${folder}/${name}`, text);
   io.print(`${folder}/README.md shows ${pages.size - 1} reports\n`);
   return 0;
 }
@@ -146,7 +144,7 @@ export async function pagesOf(
   const reports: PublishedReport[] = [];
   for (const file of names) {
     const path = `${folder}/${file}`;
-    reports.push({ file, ...readConformanceReport(path, await read(io, path)) });
+    reports.push({ file, ...readConformanceReport(path, await readFileText(io, path)) });
   }
   const badges = reports.map(
     ({ file, report }) => [`badges/${file.replace(/\.yaml$/, '.svg')}`, badge(report)] as const,
@@ -165,22 +163,6 @@ function parsed<T extends NonNullable<ParseArgsConfig['options']>>(args: readonl
 function helped(io: PublishIo): 0 {
   io.print(publishUsage);
   return 0;
-}
-
-async function read({ readText }: Pick<PublishIo, 'readText'>, file: string): Promise<string> {
-  try {
-    return await readText(file);
-  } catch (cause) {
-    throw new ConfigError('publish.read', `reading ${file}: ${messageOf(cause)}`, { cause });
-  }
-}
-
-async function write({ writeText }: PublishIo, file: string, text: string): Promise<void> {
-  try {
-    await writeText(file, text);
-  } catch (cause) {
-    throw new ConfigError('publish.write', `writing ${file}: ${messageOf(cause)}`, { cause });
-  }
 }
 
 function wrong(what: string, cause?: unknown): ConfigError {

@@ -2,7 +2,7 @@ import { InvariantError, type Millis } from '@switchyard/core';
 import type { Column } from '../report/columns.ts';
 import { resultsById } from '../report/columns.ts';
 import type { CaseResult } from '../model/report-file.ts';
-import { type Level, placeOf, type ProfileName, profiles } from './profiles.ts';
+import { type CasePlace, type Level, placeOf, type ProfileName, profiles } from './profiles.ts';
 
 /** Who made an implementation, and where questions go; as in Gateway API's ConformanceReport. */
 export interface Implementation {
@@ -87,17 +87,9 @@ export function conformanceReport(column: Column, publication: Publication): Con
   const [first] = column.runs;
   const outcomes = [...resultsById(column)].flatMap(([id, rounds]) => {
     const place = placeOf({ id });
-    return place === undefined
-      ? []
-      : [
-          {
-            ...place,
-            ...outcomeOf(
-              id,
-              rounds.map(({ result }) => result),
-            ),
-          },
-        ];
+    if (place === undefined) return [];
+    const results = rounds.map(({ result }) => outcomeOfRound(result, place));
+    return [{ ...place, ...worstOf(id, results) }];
   });
   const differences = outcomes.flatMap((one) => one.differences);
   return {
@@ -136,8 +128,7 @@ interface Outcome {
 const severity = ['failed', 'inconclusive', 'skipped', 'passed'] as const;
 
 /** The worst round counts, but for what is informative. */
-function outcomeOf(id: string, results: readonly CaseResult[]): Outcome {
-  const rounds = results.map((result) => outcomeOfRound(result));
+function worstOf(id: string, rounds: readonly RoundOutcome[]): Outcome {
   const status = severity.find((one) => rounds.some((round) => round.status === one)) ?? 'skipped';
   const differences = [...new Set(rounds.flatMap((round) => round.differences))];
   return {
@@ -148,12 +139,15 @@ function outcomeOf(id: string, results: readonly CaseResult[]): Outcome {
   };
 }
 
-function outcomeOfRound(result: CaseResult): Pick<Outcome, 'status' | 'because'> & {
+interface RoundOutcome extends Pick<Outcome, 'status' | 'because'> {
   readonly differences: readonly string[];
-} {
-  const { id, status, because = '', checks, inconclusive = [] } = result;
-  const place = placeOf(result);
-  const isOpen = (checkId: string): boolean => place?.level === 'informative' || place?.isInformative(checkId) === true;
+}
+
+function outcomeOfRound(
+  { id, status, because = '', checks, inconclusive = [] }: CaseResult,
+  { level, isInformative }: CasePlace,
+): RoundOutcome {
+  const isOpen = (checkId: string): boolean => level === 'informative' || isInformative(checkId);
   const wrong = checks.filter(({ isAsExpected }) => !isAsExpected);
   const texts = (of: typeof wrong): readonly string[] =>
     of.map(({ id: check, what, expected, observed }) => `${check}: ${what}: expected ${expected}, saw ${observed}`);

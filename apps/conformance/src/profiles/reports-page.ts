@@ -51,7 +51,7 @@ function levelText(level: LevelResult | undefined, label = ''): string {
 }
 
 function detailsOf({ file, report, seal }: PublishedReport): string {
-  const failures = notesOf(report, 'failed');
+  const failures = failuresOf(report);
   const { implementation, date, kernel, kubernetesVersion, ipFamilies, reproduce, rounds, duration } = report;
   const place = kubernetesVersion === 'lab' ? 'in a lab' : `on Kubernetes ${kubernetesVersion}`;
   const signature = seal.signature === undefined ? '' : ', signed';
@@ -67,17 +67,17 @@ ${reproduce}
 ${failures.length === 0 ? 'No case failed.\n' : failureTable(failures)}`;
 }
 
-function notesOf(
-  { profiles: results }: ConformanceReport,
-  of: 'failed' | 'inconclusive',
-): readonly (CaseNote & { readonly place: string })[] {
+/** Failed cases with their profile and level. */
+export function failuresOf({
+  profiles: results,
+}: ConformanceReport): readonly (CaseNote & { readonly place: string })[] {
   return results.flatMap(({ name, required, extended }) => [
-    ...(required?.[of] ?? []).map((note) => ({ ...note, place: `${name}, required` })),
-    ...(extended?.[of] ?? []).map((note) => ({ ...note, place: `${name}, extended` })),
+    ...(required?.failed ?? []).map((note) => ({ ...note, place: `${name}, required` })),
+    ...(extended?.failed ?? []).map((note) => ({ ...note, place: `${name}, extended` })),
   ]);
 }
 
-function failureTable(failures: ReturnType<typeof notesOf>): string {
+function failureTable(failures: ReturnType<typeof failuresOf>): string {
   return `${markdownTable(
     ['Failed case', 'Profile', 'What was seen'],
     failures.map((note) => [markdownCode(note.case), note.place, tableText(note.because)]),

@@ -3,6 +3,7 @@ import { ConfigError, messageOf } from '@switchyard/core';
 import type { ReportFile } from '../model/report-file.ts';
 import { diffHtml, diffJson, diffText } from './diff-text.ts';
 import { pickSide, splitSide, diffRuns, diffStatus } from './diff.ts';
+import { type FileIo, readFileText, writeFileText } from './files.ts';
 import { reportHtml } from './html/report-html.ts';
 import { junitXml } from './junit.ts';
 import { mergeReports } from './columns.ts';
@@ -10,9 +11,7 @@ import { readReport, writeReport } from './read-report.ts';
 import { textSummary } from './text-summary.ts';
 
 /** The process around the commands that only read and write files. */
-export interface ReportIo {
-  readonly readText: (file: string) => Promise<string>;
-  readonly writeText: (file: string, text: string) => Promise<void>;
+export interface ReportIo extends FileIo {
   /** To standard output, as it is. */
   readonly print: (text: string) => void;
   readonly colours: boolean;
@@ -55,7 +54,7 @@ export async function writeReports(report: ReportFile, targets: ReportTargets, i
   ];
   for (const [file, make] of made) {
     if (file === standardOutput) io.print(`${JSON.stringify(report)}\n`);
-    else if (file !== undefined) await write(io, file, make());
+    else if (file !== undefined) await writeFileText(io, file, make());
   }
 }
 
@@ -87,8 +86,8 @@ export async function diffCommand(args: readonly string[], io: ReportIo): Promis
   const a = pickSide(first.file, await read(io, first.file), first.choice);
   const b = pickSide(second.file, await read(io, second.file), second.choice);
   const diff = diffRuns(a, b);
-  if (typeof values['json'] === 'string') await write(io, values['json'], diffJson(diff));
-  if (typeof values['html'] === 'string') await write(io, values['html'], diffHtml(diff));
+  if (typeof values['json'] === 'string') await writeFileText(io, values['json'], diffJson(diff));
+  if (typeof values['html'] === 'string') await writeFileText(io, values['html'], diffHtml(diff));
   io.print(diffText(diff, { colours: io.colours }));
   return diffStatus(diff);
 }
@@ -118,19 +117,5 @@ function parsed(
 }
 
 async function read(io: ReportIo, file: string): Promise<ReportFile> {
-  let text: string;
-  try {
-    text = await io.readText(file);
-  } catch (cause) {
-    throw new ConfigError('report.read', `reading ${file}: ${messageOf(cause)}`, { cause });
-  }
-  return readReport(file, text);
-}
-
-async function write(io: Pick<ReportIo, 'writeText'>, file: string, text: string): Promise<void> {
-  try {
-    await io.writeText(file, text);
-  } catch (cause) {
-    throw new ConfigError('report.write', `writing ${file}: ${messageOf(cause)}`, { cause });
-  }
+  return readReport(file, await readFileText(io, file));
 }

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { markdownTable } from '@switchyard/host';
 import { readConformanceReport } from '../../src/profiles/report-yaml.ts';
+import { failuresOf } from '../../src/profiles/reports-page.ts';
 import { wrongProxies } from '../../src/testing/wrong-proxies.ts';
 import { checkout } from '../mutants/apply-mutant.ts';
 import { publishedFaults, type PublishedFault } from '../mutants/published-faults.ts';
@@ -54,10 +55,7 @@ export function notFailed(): readonly string[] {
   const failed = ['nftables', 'iptables'].flatMap((mode) => {
     const name = `docs/conformance-reports/kube-proxy-1.36.2-${mode}.yaml`;
     const { report } = readConformanceReport(name, readFileSync(join(checkout, name), 'utf8'));
-    return report.profiles.flatMap(({ required, extended }) => [
-      ...(required?.failed ?? []),
-      ...(extended?.failed ?? []),
-    ]);
+    return failuresOf(report);
   });
   return publishedFaults.flatMap(({ issue, foundBy }) =>
     'proxy' in foundBy && !failed.some((note) => note.case.startsWith(`${foundBy.case}/`)) ? [issue] : [],
