@@ -4,14 +4,15 @@ import {
   type IpFamily,
   millis,
   type Millis,
-  seconds,
   type ServiceForwarding,
+  type ServiceKey,
   sleepUntil,
 } from '@switchyard/core';
 import { type HttpHandler, textAnswer } from '@switchyard/core/health';
 import { endpointViews } from './debug-forwarding.ts';
 import { type DebugState, timeText } from './debug-state.ts';
-import { faultOfNames, parseTime } from './query-parameters.ts';
+import { faultOfNames, parseTime, streamTime } from './query-parameters.ts';
+import { limitedStreams, streamHeartbeat } from './route.ts';
 
 const usage = [
   'usage: /debug/changes?[seconds=N][&service=NAMESPACE/NAME]',
@@ -25,9 +26,6 @@ interface ChangesQuery {
   readonly service: string | undefined;
 }
 
-const maxSeconds = 3600;
-/** A client that has gone is noticed by a write that fails. */
-const heartbeat = seconds(10);
 const maxWatchers = 16;
 /** Characters that wait for a slow client; later changes are counted only. */
 const maxWaiting = 4_000_000;
@@ -35,7 +33,7 @@ const maxWaiting = 4_000_000;
 function parseQuery(parameters: URLSearchParams): ChangesQuery | string {
   const fault = faultOfNames(parameters, ['seconds', 'service']);
   if (fault !== undefined) return fault;
-  const time = parseTime(parameters, { standard: 10, max: maxSeconds });
+  const time = parseTime(parameters, streamTime);
   if (typeof time === 'string') return time;
   const service = parameters.get('service') ?? undefined;
   if (service !== undefined && !/^[^/:]+\/[^/:]+$/.test(service))
@@ -49,20 +47,11 @@ function parseQuery(parameters: URLSearchParams): ChangesQuery | string {
  * Service port has no endpoints.
  */
 export function changesRoute(state: DebugState): HttpHandler {
-  let watchers = 0;
-  async function* pieces(query: ChangesQuery, signal: AbortSignal): AsyncGenerator<string, void> {
-    watchers++;
-    try {
-      yield* watch(state, query, signal);
-    } finally {
-      watchers--;
-    }
-  }
+  const answer = limitedStreams(maxWatchers, 'changes');
   return (request, signal) => {
     const query = parseQuery(request.query);
     if (typeof query === 'string') return textAnswer(400, `${query}\n\n${usage}`);
-    if (watchers >= maxWatchers) return textAnswer(429, `429 ${maxWatchers} others watch changes; try again later\n`);
-    return { status: 200, headers: { 'Content-Type': 'application/x-ndjson' }, pieces: pieces(query, signal) };
+    return answer('application/x-ndjson', () => watch(state, query, signal));
   };
 }
 
@@ -82,7 +71,7 @@ async function* watch(
     const end = clock.monotonic() + time;
     yield `${JSON.stringify({ time: timeText(now()), node: nodeName })}\n${changes.take()}`;
     for (let rest: number = time; rest > 0 && !signal.aborted; rest = end - clock.monotonic()) {
-      await sleepUntil(changed.promise, { clock, duration: millis(Math.min(heartbeat, rest)) }, signal);
+      await sleepUntil(changed.promise, { clock, duration: millis(Math.min(streamHeartbeat, rest)) }, signal);
       changed = Promise.withResolvers();
       yield changes.take() || '\n';
     }
@@ -120,11 +109,15 @@ class TableChanges {
       const before = this.#tables.get(ipFamily);
       if (before === table) continue;
       const { upserted, removed } = diffTables(before, table);
-      for (const one of upserted) {
+      for (const one of upserted.filter(({ service }) => this.#isAsked(service))) {
         const former = before?.services.get(one.key);
         if (former === undefined || !haveSameEndpoints(former, one)) this.#add(ipFamily, { former, next: one, table });
       }
-      for (const key of removed) this.#add(ipFamily, { former: before?.services.get(key), next: undefined, table });
+      for (const key of removed) {
+        const former = before?.services.get(key);
+        if (former !== undefined && this.#isAsked(former.service))
+          this.#add(ipFamily, { former, next: undefined, table });
+      }
     }
     this.#tables = tables;
   }
@@ -143,17 +136,12 @@ class TableChanges {
     return { time: timeText(this.#state.now()), node: this.#state.nodeName };
   }
 
-  #add(
-    ipFamily: IpFamily,
-    change: {
-      readonly former: ServiceForwarding | undefined;
-      readonly next: ServiceForwarding | undefined;
-      readonly table: ForwardingTable;
-    },
-  ): void {
-    const { former, next, table } = change;
-    const { key, service } = next ?? former ?? {};
-    if (key === undefined || (this.#service !== undefined && service !== this.#service)) return;
+  #isAsked(service: ServiceKey): boolean {
+    return this.#service === undefined || service === this.#service;
+  }
+
+  #add(ipFamily: IpFamily, { former, next, table }: Change): void {
+    const key = (next ?? former).key;
     if (this.#length >= maxWaiting) return void this.#missed++;
     if (former !== undefined && !this.#known.has(`${key} ${ipFamily}`)) this.#before(ipFamily, former);
     this.#known.add(`${key} ${ipFamily}`);
@@ -175,6 +163,12 @@ class TableChanges {
     this.#length += text.length;
   }
 }
+
+/** A Service port before and after; at least one is there. */
+type Change = { readonly table: ForwardingTable } & (
+  | { readonly former: ServiceForwarding | undefined; readonly next: ServiceForwarding }
+  | { readonly former: ServiceForwarding; readonly next: undefined }
+);
 
 function haveSameEndpoints(a: ServiceForwarding, b: ServiceForwarding): boolean {
   return JSON.stringify(endpointViews(a)) === JSON.stringify(endpointViews(b));

@@ -1,10 +1,11 @@
-import { HostError, type IpAddress, messageOf, millis, type Millis, parseIp, seconds } from '@switchyard/core';
-import { type HttpHandler, type HttpRequest, type HttpStream, textAnswer } from '@switchyard/core/health';
+import { HostError, type IpAddress, messageOf, millis, type Millis, parseIp } from '@switchyard/core';
+import { type HttpHandler, type HttpRequest, textAnswer } from '@switchyard/core/health';
 import type { DropCounter, Loss, LossReader, LossReading, LossSources, ServiceView } from '@switchyard/drops';
 import { traitsOf } from '../backends.ts';
 import { type DebugState, timeText } from './debug-state.ts';
 import { readText } from './debug-status.ts';
-import { faultOfNames, parseFormat, parseTime } from './query-parameters.ts';
+import { faultOfNames, parseFormat, parseTime, streamTime } from './query-parameters.ts';
+import { limitedStreams, streamHeartbeat } from './route.ts';
 
 const lossesUsage = [
   'usage: /debug/losses?[seconds=N][&namespace=NAMESPACE][&format=text|json]',
@@ -20,11 +21,8 @@ interface LossesQuery {
   readonly format: 'text' | 'json';
 }
 
-const maxSeconds = 3600;
 /** Time between two readings of the kernel's counts. */
 const readInterval = millis(500);
-/** A client that has gone is noticed by a write that fails. */
-const heartbeat = seconds(10);
 /** Each counts every dropped packet. */
 const maxWatchers = 4;
 
@@ -32,7 +30,7 @@ const maxWatchers = 4;
 function parseQuery(parameters: URLSearchParams): LossesQuery | string {
   const fault = faultOfNames(parameters, ['seconds', 'namespace', 'format']);
   if (fault !== undefined) return fault;
-  const time = parseTime(parameters, { standard: 10, max: maxSeconds });
+  const time = parseTime(parameters, streamTime);
   if (typeof time === 'string') return time;
   const format = parseFormat(parameters);
   if (typeof format === 'string') return format;
@@ -97,25 +95,17 @@ function kernelNow(): Millis {
  * before and after.
  */
 export function lossesRoute(state: DebugState, open: OpenDrops = openKernelDrops): HttpHandler {
-  let watchers = 0;
-  /** Nothing is open before the first piece: an answer to HEAD has none. */
+  const answer = limitedStreams(maxWatchers, 'losses');
   async function* pieces(query: LossesQuery, signal: AbortSignal): AsyncGenerator<string, void> {
-    watchers++;
-    try {
-      const opened = await openReader(state, open, signal);
-      using _ = opened.reader;
-      yield* watch({ state, query, ...opened, signal });
-    } finally {
-      watchers--;
-    }
+    const opened = await openReader(state, open, signal);
+    using _ = opened.reader;
+    yield* watch({ state, query, ...opened, signal });
   }
   return (request: HttpRequest, signal) => {
     const query = parseQuery(request.query);
     if (typeof query === 'string') return textAnswer(400, `${query}\n\n${lossesUsage}`);
-    if (watchers >= maxWatchers) return textAnswer(429, `429 ${maxWatchers} others watch losses; try again later\n`);
     const type = query.format === 'json' ? 'application/x-ndjson' : 'text/plain; charset=utf-8';
-    const headers = { 'Content-Type': type };
-    return { status: 200, headers, pieces: pieces(query, signal) } satisfies HttpStream;
+    return answer(type, () => pieces(query, signal));
   };
 }
 
@@ -150,7 +140,7 @@ async function* watch({ state, query, reader, obstacle, signal }: Watch): AsyncG
       await clock.sleep(millis(Math.min(readInterval, Math.max(0, end - clock.monotonic()))), signal);
       const reading = selected(await reader.read(viewOf(state), signal), query.namespace);
       const text = query.format === 'json' ? jsonLines(state, reading) : textLines(state, reading);
-      if (text === '' && clock.monotonic() - lastWrite < heartbeat) continue;
+      if (text === '' && clock.monotonic() - lastWrite < streamHeartbeat) continue;
       lastWrite = clock.monotonic();
       yield text === '' ? '\n' : text;
     }

@@ -9,7 +9,7 @@ export function faultOfNames(parameters: URLSearchParams, known: readonly string
   return undefined;
 }
 
-interface NumberRange {
+export interface NumberRange {
   readonly standard: number;
   readonly max: number;
 }
@@ -26,6 +26,9 @@ export function parseNumber(
     ? number
     : `${name} ${JSON.stringify(text)} is no number from 1 to ${max}`;
 }
+
+/** Durations of streams, in seconds. */
+export const streamTime: NumberRange = { standard: 10, max: 3600 };
 
 /** `seconds`, or the fault as text. */
 export function parseTime(parameters: URLSearchParams, range: NumberRange): Millis | string {

@@ -5,7 +5,7 @@ import {
   type HttpStream,
   textAnswer,
 } from '@switchyard/core/health';
-import { type Logger, messageOf } from '@switchyard/core';
+import { type Logger, messageOf, type Millis, seconds } from '@switchyard/core';
 import { SlowReaderError } from '../metrics/shared-pages.ts';
 
 type HttpMethod = 'GET' | 'PUT' | 'DELETE';
@@ -78,6 +78,29 @@ async function* notingFailure(
     note(error);
     throw error;
   }
+}
+
+/** A client of a stream that has gone is noticed by a write that fails; so often something is written. */
+export const streamHeartbeat: Millis = seconds(10);
+
+/** Answers with a stream. Nothing runs before the first piece: an answer to HEAD has none. */
+export type StreamAnswer = (contentType: string, pieces: () => AsyncIterable<string>) => HttpReply;
+
+/** Limits streams to `most` at a time; a further one gets 429. `subject` is for its text. */
+export function limitedStreams(most: number, subject: string): StreamAnswer {
+  let open = 0;
+  async function* counted(pieces: () => AsyncIterable<string>): AsyncGenerator<string, void> {
+    open++;
+    try {
+      yield* pieces();
+    } finally {
+      open--;
+    }
+  }
+  return (contentType, pieces) =>
+    open >= most
+      ? textAnswer(429, `429 ${most} others watch ${subject}; try again later\n`)
+      : { status: 200, headers: { 'Content-Type': contentType }, pieces: counted(pieces) };
 }
 
 /** Limits `handler` to one request at a time; concurrent requests get 429. For expensive endpoints. */
