@@ -74,3 +74,46 @@ programs; older container runtimes refuse these two as unknown.
   readOnly: true
 {{- end }}
 {{- end }}
+
+{{- /* Parts that the pods of the agent and of the observer share. */ -}}
+{{- define "switchyard.podMetadata" -}}
+labels:
+  {{- include "switchyard.selectorLabels" . | nindent 2 }}
+  {{- with .Values.podLabels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with .Values.podAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "switchyard.podIdentity" -}}
+serviceAccountName: {{ include "switchyard.serviceAccountName" . }}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "switchyard.podPlacement" -}}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "switchyard.configVolumes" -}}
+- name: kube-proxy
+  configMap:
+    name: {{ .Values.configMap.name }}
+{{- if .Values.settings }}
+- name: switchyard
+  configMap:
+    name: {{ .Release.Name }}
+{{- end }}
+{{- end }}
