@@ -87,6 +87,8 @@ export interface ObservedProxy {
   readonly mode: AgentMode;
   /** Port of the loss endpoint on each node. */
   readonly port: number;
+  /** Ports where agents of the node answer: a Service is made when all of them have it. */
+  readonly agentPorts: readonly number[];
   /** Time in milliseconds within which a refusal may be the proxy's, because it may not have applied a Service yet. */
   readonly lag: number;
   /** Whether the proxy needs this time, and the table of the loss endpoint is ahead of it. */
@@ -96,10 +98,22 @@ export interface ObservedProxy {
   readonly isObserved: boolean;
 }
 
+const agentPort = 10_249;
+const observerPort = 10_239;
+
 /** The agents of both nodes. */
 export function ownProxy(mode: AgentMode): ObservedProxy {
   const start: ObservedProxy['start'] = (cluster, signal) => startAgents(cluster, mode, signal);
-  return { name: mode, mode, port: 10_249, lag: 0, isSlow: false, isObserved: false, start };
+  return {
+    name: mode,
+    mode,
+    port: agentPort,
+    agentPorts: [agentPort],
+    lag: 0,
+    isSlow: false,
+    isObserved: false,
+    start,
+  };
 }
 
 async function startAgents(cluster: LabCluster, mode: AgentMode, signal: AbortSignal): Promise<LabProcess> {
@@ -119,7 +133,9 @@ export function observedProxy(mode: AgentMode): ObservedProxy {
     startObserver(cluster, mode);
     return agent;
   };
-  return { name: `${mode}-observed`, mode, port: 10_239, lag: 3_200, isSlow: false, isObserved: true, start };
+  const agentPorts = [agentPort, observerPort];
+  const name = `${mode}-observed`;
+  return { name, mode, port: observerPort, agentPorts, lag: 3_200, isSlow: false, isObserved: true, start };
 }
 
 /** A command with its arguments, such as the program that `node tools/kube-proxy/build.ts` prints. */
@@ -144,7 +160,9 @@ export function realKubeProxy([program, ...more]: KubeProxyCommand, mode: 'iptab
     startObserver(cluster, mode);
     return first as LabProcess; // there are nodes
   };
-  return { name: `kube-proxy-${mode}`, mode, port: 10_239, lag: 3_200, isSlow: true, isObserved: true, start };
+  const agentPorts = [observerPort];
+  const name = `kube-proxy-${mode}`;
+  return { name, mode, port: observerPort, agentPorts, lag: 3_200, isSlow: true, isObserved: true, start };
 }
 
 export async function openLossSite(proxy: ObservedProxy, signal: AbortSignal): Promise<LossSite> {
@@ -168,7 +186,8 @@ export async function openLossSite(proxy: ObservedProxy, signal: AbortSignal): P
   const outside = stack.use(await createProber(lab.client, signal));
   const running = await proxy.start(cluster, signal);
   stack.defer(() => void process.kill(running.pid, 'SIGCONT'));
-  const base = `http://127.0.0.1:${proxy.port}/debug`;
+  const debug = (port: number): string => `http://127.0.0.1:${port}/debug`;
+  const base = debug(proxy.port);
   await until(async () => (await node.run('curl', ['--silent', `${base}/status`])).exitCode === 0);
   const watching = watchLosses(node, base);
   await until(async () => (await linesOf(watching)).length > 0);
@@ -185,7 +204,7 @@ export async function openLossSite(proxy: ObservedProxy, signal: AbortSignal): P
     outside,
     make: async (service) => {
       const made = await makeService(cluster, { node, service }, signal);
-      await until(() => isApplied(node, base, service));
+      for (const port of proxy.agentPorts) await until(() => isApplied(node, debug(port), service));
       return made;
     },
     settled: () => sleep(proxy.isSlow ? proxy.lag : 0),

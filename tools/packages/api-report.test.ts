@@ -4,8 +4,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, test } from 'vitest';
-import { root } from '../../../workspace.ts';
-import { apiReport, entryPoints } from '../../api-report.ts';
+import { root } from '../workspace.ts';
+import { apiReport, entryPoints } from './api-report.ts';
 
 // A change of a package's exports must be visible in review.
 
