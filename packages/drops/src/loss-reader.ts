@@ -23,7 +23,7 @@ import { type ConntrackState, type ReadFile, readConntrackState } from './kernel
 import type { UnansweredFlow } from './kernel/unanswered-flows.ts';
 import type { DropCounter, PlacedDrop } from './kernel/drop-counter.ts';
 import { type ReadCounters, RefusalCounts } from './refusal-counts.ts';
-import { WaitingFlows } from './waiting-flows.ts';
+import { type AskedPlace, WaitingFlows } from './waiting-flows.ts';
 
 /** Forwarding of the node's proxy, and the addresses that make a packet the node's. */
 export interface ServiceView {
@@ -176,10 +176,23 @@ export class LossReader implements Disposable {
     const isChanging = isFirst || [...view.tableAges.values()].some((age) => age < changingTime);
     if (this.#waiting === undefined || !isChanging || monotonic() - this.#waitingRead < secondOfReadings) return [];
     this.#waitingRead = monotonic();
+    return this.#fromWaiting(view, (waiting) => waiting.read(view, this.#indexes));
+  }
+
+  /**
+   * Connections of a client to a place that began after `start`, and wait at this moment for an endpoint that the Service does not have any
+   * more. `read` reports them a second later, and only after a change.
+   */
+  waitingOf(asked: AskedPlace, view: ServiceView): readonly Loss[] {
+    return this.#fromWaiting(view, (waiting) => waiting.waitingOf(asked, view, this.#indexes));
+  }
+
+  #fromWaiting(view: ServiceView, lossesOf: (waiting: WaitingFlows) => readonly Loss[]): readonly Loss[] {
+    if (this.#waiting === undefined) return [];
     for (const table of view.tables.values()) indexOf(this.#indexes, table);
     const found = new Map<string, Loss>();
     try {
-      for (const loss of this.#waiting.read(view, this.#indexes)) merge(found, loss);
+      for (const loss of lossesOf(this.#waiting)) merge(found, loss);
     } catch (error) {
       if (!(error instanceof HostError)) throw error;
       this.#waiting = undefined;

@@ -101,3 +101,29 @@ test('without the right to list flows there are none, and the rest is read', asy
   expect((await lossesOf([[], [flow(1)], [flow(1)]], { unanswered })).found).toEqual([0, 0]);
   expect(attempts).toBe(1);
 });
+
+test.each<readonly [string, readonly (readonly UnansweredFlow[])[], number]>([
+  ['that began since', [[], [flow(1), flow(2)]], 2],
+  ['that waited before', [[flow(1)], [flow(1)]], 0],
+  ['of an endpoint that the Service has', [[], [flow(1, { endpoint: '10.244.1.5' })]], 0],
+  ['to another place', [[], [flow(1, { address: '10.96.0.11' })]], 0],
+])('of one client to one place, after one reading: connections %s', async (_, lists, expected) => {
+  let now = 0;
+  const unanswered = () => lists[now / 2000] ?? [];
+  const monotonic = () => millis(now);
+  using reader = new LossReader({
+    netns: nodeNetns,
+    counter: undefined,
+    readCounters: undefined,
+    readFile: () => undefined,
+    monotonic,
+    unanswered,
+  });
+  const view = serviceView({ proxyLag: millis(3200), tableAges: new Map([['IPv4', millis(20_000)]]) });
+  await reader.start(view, signal);
+  now = 2000;
+  await reader.read(view, signal);
+  const asked = { client: parseIp('10.244.9.9'), address: parseIp('10.96.0.10'), port: 80 };
+  const found = reader.waitingOf(asked, view);
+  expect(found.map(({ cause, count }) => [cause, count])).toEqual(expected === 0 ? [] : [['staleRule', expected]]);
+});

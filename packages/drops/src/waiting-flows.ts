@@ -51,9 +51,9 @@ export class WaitingFlows {
     const reported = new Set([...(before === undefined ? now : this.#reported)].filter((id) => now.has(id)));
     const found: Loss[] = [];
     for (const flow of flows) {
-      const service =
-        before?.has(flow.id) === true && !reported.has(flow.id) ? serviceOf(flow, view, indexes) : undefined;
-      if (service === undefined || hasEndpoint(service, flow)) continue;
+      const isWaiting = before?.has(flow.id) === true && !reported.has(flow.id);
+      const service = isWaiting ? serviceWithoutEndpoint(flow, view, indexes) : undefined;
+      if (service === undefined) continue;
       reported.add(flow.id);
       if (!takeDropped(dropped, flow, service)) found.push(lossOf(flow, service, view));
     }
@@ -61,7 +61,23 @@ export class WaitingFlows {
     this.#reported = reported;
     return found;
   }
+
+  /** Connections of one client to one place that wait at this moment and began after the first reading. Throws `HostError`. */
+  waitingOf(asked: AskedPlace, view: ServiceView, indexes: ReadonlyMap<IpFamily, ServiceIndex>): readonly Loss[] {
+    return this.#list()
+      .filter(
+        ({ id, client, address, port }) =>
+          !this.#reported.has(id) && client === asked.client && address === asked.address && port === asked.port,
+      )
+      .flatMap((flow) => {
+        const service = serviceWithoutEndpoint(flow, view, indexes);
+        return service === undefined ? [] : [lossOf(flow, service, view)];
+      });
+  }
 }
+
+/** A client, and the place that it asked over TCP. */
+export type AskedPlace = Pick<UnansweredFlow, 'client' | 'address' | 'port'>;
 
 /** Packets of a client to a place of a Service. */
 interface DroppedPackets {
@@ -83,18 +99,16 @@ function takeDropped(
   return true;
 }
 
-function serviceOf(
-  { address, port }: UnansweredFlow,
+/** The Service that was asked, if it does not have the endpoint of the connection. */
+function serviceWithoutEndpoint(
+  { address, port, endpoint, endpointPort }: UnansweredFlow,
   { nodeAddresses }: ServiceView,
   indexes: ReadonlyMap<IpFamily, ServiceIndex>,
 ): ServiceForwarding | undefined {
-  return indexes
-    .get(ipFamilyOf(address))
-    ?.serviceAt({ protocol: 'TCP', address, port }, nodeAddresses.includes(address));
-}
-
-function hasEndpoint(service: ServiceForwarding, { endpoint, endpointPort }: UnansweredFlow): boolean {
-  return endpointUse(service, { address: endpoint, port: endpointPort }) !== undefined;
+  const isOfNode = nodeAddresses.includes(address);
+  const service = indexes.get(ipFamilyOf(address))?.serviceAt({ protocol: 'TCP', address, port }, isOfNode);
+  if (service === undefined) return undefined;
+  return endpointUse(service, { address: endpoint, port: endpointPort }) === undefined ? service : undefined;
 }
 
 function lossOf(flow: UnansweredFlow, { key }: ServiceForwarding, { proxyLag }: ServiceView): Loss {

@@ -85,12 +85,15 @@ async function lossesOf(
   { reader, state, query }: Watched,
   signal: AbortSignal,
 ): Promise<readonly Loss[]> {
-  const { losses } = await reader.read(viewOf(state), signal);
+  const view = viewOf(state);
+  const { losses } = await reader.read(view, signal);
   const asked = `${addressAndPort(query.to, query.port)}/${query.protocol}`;
   const isOfClient = (client: IpAddress | undefined): boolean => client === undefined || client === query.from;
   const isOfService = ({ frontend, services }: Loss): boolean =>
     frontend === asked || services.some((key) => key === explanation.service);
-  return losses.filter((loss) => isOfClient(loss.client) && isOfService(loss)).toSorted((a, b) => b.count - a.count);
+  const ofFlow = losses.filter((loss) => isOfClient(loss.client) && isOfService(loss));
+  if (ofFlow.length > 0 || query.protocol !== 'TCP') return ofFlow.toSorted((a, b) => b.count - a.count);
+  return reader.waitingOf({ client: query.from, address: query.to, port: query.port }, view);
 }
 
 interface Facts {

@@ -75,8 +75,18 @@ export interface LossSite extends AsyncDisposable {
   replaceEndpoint(service: string, address: string): Promise<void>;
   /** All lines so far. */
   losses(): Promise<readonly LossLine[]>;
+  /** Answer of `/debug/why` with probes from a pod of the node, over TCP. */
+  why(from: LabPod, to: string, probes: number): Promise<WhyReply>;
   /** Runs a shell command; throws for another exit than 0. */
   shell(host: LabHost, command: string): Promise<string>;
+}
+
+/** What `/debug/why?format=json` answers. */
+export interface WhyReply {
+  readonly verdict: string;
+  readonly why: string;
+  readonly certainty: string;
+  readonly losses: readonly Loss[];
 }
 
 export const echoPorts: readonly number[] = Array.from({ length: 60 }, (_, index) => 8100 + index);
@@ -218,6 +228,12 @@ export async function openLossSite(proxy: ObservedProxy, signal: AbortSignal): P
       await until(async () => (await node.run('curl', ['--silent', url])).stdout.includes(`"${address}"`));
     },
     losses: async () => (await linesOf(watching)).filter((line) => 'cause' in line) as unknown as LossLine[],
+    why: async (from, to, probes) => {
+      const address = from.addresses[to.startsWith('[') ? 'IPv6' : 'IPv4'] ?? '';
+      const query = new URLSearchParams({ from: address, to, probes: String(probes), format: 'json' });
+      const { stdout } = await node.run('curl', ['--silent', '--request', 'PUT', `${base}/why?${query}`]);
+      return JSON.parse(stdout) as WhyReply;
+    },
     shell,
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
