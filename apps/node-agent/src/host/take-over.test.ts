@@ -19,7 +19,13 @@ const failure = { text: 'refused', since: millis(0) };
 const cart = servicePortKey(serviceKey('shop', 'cart'), '', 'TCP');
 
 function family(ipFamily: IpFamily, changes: Partial<FamilyStatus> = {}): FamilyStatus {
-  const applied = { lastApplied: millis(1), generation: 1, pendingFor: undefined, failure: undefined };
+  const applied = {
+    lastApplied: millis(1),
+    generation: 1,
+    slicesVersion: 0,
+    pendingFor: undefined,
+    failure: undefined,
+  };
   return { ipFamily, ...applied, failedServices: new Map(), ...changes };
 }
 

@@ -108,6 +108,7 @@ function setUp(wanted: MeasuredAgent['config']['serviceMetrics']) {
               ipFamily: 'IPv4',
               lastApplied: undefined,
               generation: 1,
+              slicesVersion: 0,
               pendingFor: millis(2500),
               failure: undefined,
               failedServices: new Map(),

@@ -154,8 +154,8 @@ test('fact 12: an FQDN slice is logged, once, and ignored', async () => {
   serveWatchList(await server.next(paths.EndpointSlice), '5', [object]).send({ type: 'MODIFIED', object });
   await until(() => seen.length === 2);
   expect(seen).toEqual([
-    { kind: 'replace', resource: 'EndpointSlice', items: [] },
-    { kind: 'delete', resource: 'EndpointSlice', name: 'shop/x' },
+    { kind: 'replace', resource: 'EndpointSlice', resourceVersion: 5, items: [] },
+    { kind: 'delete', resource: 'EndpointSlice', resourceVersion: undefined, name: 'shop/x' },
   ]);
   expect(log.transitions).toEqual(['warn object is not usable and left out']);
   expect(log.lines.find(({ level }) => level === 'warn')?.fields).toMatchObject({

@@ -271,13 +271,15 @@ export class Reflector<K extends ResourceKind> {
     if (event.kind === 'bookmark') return this.#advance(event.resourceVersion);
     const resource = this.#options.query.kind;
     const projected = this.#options.project(event.object);
+    const version = event.object.metadata?.resourceVersion;
+    const at = { resource, resourceVersion: numberOf(version) };
     if (event.kind === 'changed' && projected.status === 'record') {
-      this.#options.deliver({ kind: 'upsert', resource, item: projected.record } as ClusterEvent);
+      this.#options.deliver({ kind: 'upsert', ...at, item: projected.record } as ClusterEvent);
     } else if (projected.name !== '') {
       // A change may turn an object into one that the projection ignores; it is deleted then.
-      this.#options.deliver({ kind: 'delete', resource, name: projected.name });
+      this.#options.deliver({ kind: 'delete', ...at, name: projected.name } as ClusterEvent);
     }
-    this.#advance(event.object.metadata?.resourceVersion);
+    this.#advance(version);
   }
 
   #collect(into: Map<string, Records[K]>, object: RawObject, isDeleted: boolean): void {
@@ -318,7 +320,8 @@ export class Reflector<K extends ResourceKind> {
 
   #replace(items: readonly Records[K][]): void {
     const { deliver, query } = this.#options;
-    deliver({ kind: 'replace', resource: query.kind, items } as ClusterEvent); // K is one kind; TypeScript distributes the union
+    const resourceVersion = numberOf(this.#resourceVersion);
+    deliver({ kind: 'replace', resource: query.kind, resourceVersion, items } as ClusterEvent); // K is one kind; TypeScript distributes the union
   }
 }
 
@@ -338,6 +341,11 @@ const optionChecks: Readonly<Record<string, check.ArgumentCheck>> = {
   sourceMetrics: check.optional(check.withMethods('heard', 'listed', 'ended')),
   waits: check.optional(check.withMethods('sleep', 'end')),
 };
+
+/** Undefined for a server whose versions are no numbers; Kubernetes promises numbers since 1.35 (KEP-5504), and etcd has always had them. */
+function numberOf(resourceVersion: string | undefined): number | undefined {
+  return resourceVersion !== undefined && /^\d+$/.test(resourceVersion) ? Number(resourceVersion) : undefined;
+}
 
 /** Whether the server did not answer, or a proxy in front of it answered that it is unavailable. */
 function isServerAway({ status, retryAfter }: ApiFailure): boolean {

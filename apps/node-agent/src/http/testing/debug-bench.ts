@@ -100,6 +100,7 @@ export function debugState(options: DebugBenchOptions = {}): DebugState {
     ipFamily,
     lastApplied: now,
     generation: tables.get(ipFamily)?.generation,
+    slicesVersion: 0,
     pendingFor: undefined,
     failure: undefined,
     failedServices: ipFamily === 'IPv4' ? failed : new Map(),

@@ -22,6 +22,11 @@ export interface FamilyStatus {
   readonly lastApplied: Millis | undefined;
   /** Generation of the table in the kernel; undefined before the first apply. */
   readonly generation: number | undefined;
+  /**
+   * The resourceVersion of EndpointSlices up to which the kernel has them, except for failed services: 0 before the first apply, and if
+   * the source names none.
+   */
+  readonly slicesVersion: number;
   /** Waiting time of the oldest change; undefined when none waits. */
   readonly pendingFor: Millis | undefined;
   /** Failure of the last apply as a whole; undefined after a success. */

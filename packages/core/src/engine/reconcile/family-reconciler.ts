@@ -69,7 +69,7 @@ export interface FamilyOptions {
 }
 
 interface FamilyContext extends Omit<FamilyHost, 'backend'> {
-  readonly state: ClusterStateView;
+  readonly state: ClusterStateView & { readonly slicesVersion: number };
   readonly changes: ChangeCounts;
   readonly timing: ReconcileTiming;
   readonly sourceSilence: () => Millis;
@@ -113,6 +113,8 @@ export class FamilyReconciler {
   #applied: ForwardingTable | undefined;
   #announced: ReadonlyMap<ServiceKey, HealthCheck> = new Map();
   #lastApplied: Millis | undefined;
+  /** Of the state, at the last build and at the last apply. */
+  #slicesVersions = { built: 0, applied: 0 };
   #isRunning = false;
   /** Monotonic times of the oldest waiting change, and of the oldest one in the apply in progress. */
   #pendingSince: Millis | undefined;
@@ -213,10 +215,12 @@ export class FamilyReconciler {
 
   status(): FamilyStatus {
     const since = earliest(this.#inFlightSince ?? this.#pendingSince, this.#large.oldest);
+    const isUpToDate = since === undefined && this.#applied !== undefined; // what came since changes nothing in this family
     return {
       ipFamily: this.ipFamily,
       lastApplied: this.#lastApplied,
       generation: this.#applied?.generation,
+      slicesVersion: isUpToDate ? this.#context.state.slicesVersion : this.#slicesVersions.applied,
       pendingFor: since === undefined ? undefined : millis(this.#context.clock.monotonic() - since),
       failure: this.#log.failure,
       failedServices: this.#log.failedServices,
@@ -280,6 +284,7 @@ export class FamilyReconciler {
     });
     this.#dirty = nothingDirty;
     this.#built = table;
+    this.#slicesVersions.built = this.#context.state.slicesVersion;
     return table;
   }
 
@@ -326,6 +331,7 @@ export class FamilyReconciler {
     const failed = this.#log.failedServices;
     this.#inFlightSince = undefined;
     this.#lastApplied = clock.now();
+    this.#slicesVersions.applied = this.#slicesVersions.built;
     this.#heartbeat.noteApplied();
     this.#set('kubeproxy_sync_proxy_rules_last_timestamp_seconds');
     this.#latency.finishRun();

@@ -14,16 +14,24 @@ export type ResourceKind = keyof Records;
 /** All watched resources. A source is in sync after the first `replace` of each. */
 export const resourceKinds: readonly ResourceKind[] = ['Service', 'EndpointSlice', 'Node', 'ServiceCIDR'];
 
+/** Version of an event, where the source has one. */
+export interface EventVersion {
+  /** `metadata.resourceVersion` of the object after the change, or of the list. Grows with each change of a resource (KEP-5504). */
+  readonly resourceVersion?: number | undefined;
+}
+
 /**
  * One change of cluster state. `replace` carries all objects of a resource (a relist); state is
  * never emptied first. `name` of a delete is the record's key (`namespace/name`, or the bare name of
  * a cluster-scoped object); deleting an unknown object is no error.
  */
 export type ClusterEvent = {
-  [K in ResourceKind]:
-    | { readonly kind: 'replace'; readonly resource: K; readonly items: readonly Records[K][] }
-    | { readonly kind: 'upsert'; readonly resource: K; readonly item: Records[K] }
-    | { readonly kind: 'delete'; readonly resource: K; readonly name: string };
+  [K in ResourceKind]: EventVersion &
+    (
+      | { readonly kind: 'replace'; readonly resource: K; readonly items: readonly Records[K][] }
+      | { readonly kind: 'upsert'; readonly resource: K; readonly item: Records[K] }
+      | { readonly kind: 'delete'; readonly resource: K; readonly name: string }
+    );
 }[ResourceKind];
 
 /** Source of cluster state: an API server, a folder of manifests, a test. */

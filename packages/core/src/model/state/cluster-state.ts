@@ -24,6 +24,7 @@ export class ClusterState implements ClusterStateView {
   readonly #nodes = new Map<NodeName, NodeRecord>();
   readonly #serviceCidrs = new Map<string, ServiceCidrRecord>();
   readonly #missing = new Set<ResourceKind>(resourceKinds);
+  #slicesVersion = 0;
   #allCidrs: readonly Cidr[] = [];
 
   /** `nodeName` is the Node of this agent; changes of other Nodes never make anything dirty. Throws `UsageError` without it. */
@@ -44,6 +45,11 @@ export class ClusterState implements ClusterStateView {
   /** All ranges of all ServiceCIDR objects, each once, in text order. */
   get serviceCidrs(): readonly Cidr[] {
     return this.#allCidrs;
+  }
+
+  /** The resourceVersion of EndpointSlices up to which this is the state; 0 if the source names none. */
+  get slicesVersion(): number {
+    return this.#slicesVersion;
   }
 
   slicesOf(service: ServiceKey): Iterable<EndpointSliceRecord> {
@@ -90,6 +96,7 @@ export class ClusterState implements ClusterStateView {
           },
         });
       case 'EndpointSlice':
+        this.#noteVersion(event);
         return applyTo(event, this.#slices.keys(), {
           keyOf: (slice) => slice.key,
           upsert: (slice) => this.#slices.upsert(slice).forEach((key) => marks.services.add(key)),
@@ -111,6 +118,11 @@ export class ClusterState implements ClusterStateView {
       default:
         return assertNever(event);
     }
+  }
+
+  /** A list may be older: etcd was restored. */
+  #noteVersion({ kind, resourceVersion = 0 }: ClusterEvent): void {
+    this.#slicesVersion = kind === 'replace' ? resourceVersion : Math.max(this.#slicesVersion, resourceVersion);
   }
 
   #setNode(name: NodeName, node: NodeRecord | undefined, marks: Marks): void {
