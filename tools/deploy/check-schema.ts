@@ -1,7 +1,7 @@
 import * as client from '@kubernetes/client-node';
-import { DaemonSet } from 'kubernetes-models/apps/v1';
+import { DaemonSet, Deployment } from 'kubernetes-models/apps/v1';
 import { ClusterRole, ClusterRoleBinding } from 'kubernetes-models/rbac.authorization.k8s.io/v1';
-import { ConfigMap, ServiceAccount } from 'kubernetes-models/v1';
+import { ConfigMap, Service, ServiceAccount } from 'kubernetes-models/v1';
 import type { KubeObject } from './kube-object.ts';
 
 /** One field of a type that is generated from Kubernetes' OpenAPI document. */
@@ -14,9 +14,11 @@ interface Field {
 /** Required fields, types, formats and quantities: a schema per kind, generated from the OpenAPI document. */
 const schemas: Readonly<Record<string, new (data: never) => { validate(): void }>> = {
   'apps/v1 DaemonSet': DaemonSet,
+  'apps/v1 Deployment': Deployment,
   'rbac.authorization.k8s.io/v1 ClusterRole': ClusterRole,
   'rbac.authorization.k8s.io/v1 ClusterRoleBinding': ClusterRoleBinding,
   'v1 ConfigMap': ConfigMap,
+  'v1 Service': Service,
   'v1 ServiceAccount': ServiceAccount,
 };
 

@@ -14,6 +14,7 @@ export const overlays = [
   'replace-kubeadm',
   'clean-up',
   'observer',
+  'drain-gate',
 ] as const;
 
 export type Overlay = (typeof overlays)[number];

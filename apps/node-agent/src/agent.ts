@@ -6,11 +6,13 @@ import {
   type Millis,
   millis,
   seconds,
+  type ServiceKey,
 } from '@switchyard/core';
 import { createReconciler, type FamilyOptions, type Reconciler, type ReconcileTiming } from '@switchyard/core/engine';
-import { type ProxyHealth, proxyHealth, ServiceHealth } from '@switchyard/core/health';
+import { type HealthClient, type ProxyHealth, proxyHealth, ServiceHealth } from '@switchyard/core/health';
 import type { AgentParts } from './agent-host.ts';
 import { flowCleaner } from './clean-flows.ts';
+import { countConnections } from './drain/open-connections.ts';
 import type { RunConfig } from './config.ts';
 import { fixedConfig } from './config/config-follower.ts';
 import { configEvents, nodeWarning } from './events/agent-events.ts';
@@ -86,10 +88,13 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   for (const event of configEvents(nodeName, config.notes)) events.record(event);
   const stop = new AbortController();
   addMetrics({ config, now, backends, host, status: () => reconciler.status(), health }, stop.signal);
-  const endpoints = serveEndpoints(
-    { config, health, debug: debugState(parts, { node, reconciler, applied }), ...host },
-    stop.signal,
-  );
+  const debug = debugState(parts, { node, reconciler, applied });
+  const healthClients = (service: ServiceKey): readonly HealthClient[] | undefined => {
+    const known = serviceHealths.map((one) => one.clientsOf(service)).filter((one) => one !== undefined);
+    return known.length === 0 ? undefined : known.flat();
+  };
+  const drain = config.drainGate ? { ...debug, healthClients, countConnections } : undefined;
+  const endpoints = serveEndpoints({ config, health, debug, drain, ...host }, stop.signal);
   endpoints.catch((error: unknown) => stop.abort(error)); // told below
   const followNodeAddresses = () => Promise.all(serviceHealths.map((one) => one.followAddresses()));
   const addresses = followAddresses(host, followNodeAddresses, stop.signal);

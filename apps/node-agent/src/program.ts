@@ -320,7 +320,7 @@ let loaded: Config | undefined;
 
 /** Reports a failure of the agent. Commands of operators report only by their exit, because they may run in the agent's container. */
 async function report(failure: AppFailure): Promise<void> {
-  if (isQuestion(args)) return;
+  if (isQuestion(args) || args[0] === 'drain-gate') return;
   if (loaded === undefined ? asksForCommand(args) : loaded.kind !== 'run') return;
   const run = loaded?.kind === 'run' ? loaded : undefined; // undefined: refused
   const place = run ?? (await findPlace(args));
@@ -340,6 +340,10 @@ export async function runAgentProgram(): Promise<void> {
     name: 'switchyard-agent',
     exitGrace: seconds(5),
     main: async (signal) => {
+      if (args[0] === 'drain-gate') {
+        const { gateCommand } = await import('./drain/gate-command.ts');
+        return gateCommand(args.slice(1), { print, env: process.env, random: Math.random }, signal);
+      }
       if (isQuestion(args)) {
         process.exitCode = await askCommand(args, { print, fetch }, signal);
         return;

@@ -74,7 +74,7 @@ export {
   type SelectionContext,
   type SourceRangesInput,
 } from './model/policy/decide.ts';
-export { type EndpointUse, endpointUse } from './model/policy/endpoint-use.ts';
+export { type EndpointUse, endpointUse, isOffered } from './model/policy/endpoint-use.ts';
 export { mergeEndpoints } from './model/forwarding/build-service.ts';
 export { loopbackNodePort, type LoopbackNodePort } from './model/forwarding/loopback-node-port.ts';
 

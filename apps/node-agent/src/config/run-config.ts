@@ -114,6 +114,8 @@ export interface RunConfig extends LogConfig, DataplaneConfig, ClusterPlace {
   /** Removes the rules of a stopped kube-proxy once those of the agent are in place, or keeps them. */
   readonly kubeProxyRules: 'remove' | 'keep';
   readonly serviceMetrics: ServiceMetricsConfig;
+  /** Whether the health port answers a drain gate. */
+  readonly drainGate: boolean;
 
   /** Every setting by its path; `/configz` shows them. */
   readonly settings: EffectiveSettings;

@@ -73,6 +73,7 @@ export function toRunConfig({ settings, flags, env }: RunParts): Omit<RunConfig,
     ...dataplaneOf(settings),
     terminatingFallback: switchyard.word('terminatingFallback', ['on', 'off']),
     kubeProxyRules: switchyard.word('kubeProxyRules', ['remove', 'keep']),
+    drainGate: switchyard.isOn('drainGate'),
     serviceMetrics: switchyard.isOn('serviceMetrics.enabled')
       ? { kind: 'on', limit: switchyard.number('serviceMetrics.limit') }
       : { kind: 'off' },

@@ -13,6 +13,7 @@ import {
 import type { HttpListener, ProxyHealth, ListenTarget } from '@switchyard/core/health';
 import type { BindTarget, RunConfig } from '../config/run-config.ts';
 import { nodeWarning } from '../events/agent-events.ts';
+import { drainRoutes, type DrainState } from '../drain/drain-routes.ts';
 import type { DebugState } from './debug-state.ts';
 import { healthRoutes } from './health-routes.ts';
 import { type EndpointViews, metricsRoutes, type MetricsRoutesOptions } from './metrics-routes.ts';
@@ -28,6 +29,8 @@ export interface EndpointsOptions {
   readonly metricsPage: MetricsRoutesOptions['metricsPage'];
   readonly views: EndpointViews;
   readonly debug: DebugState;
+  /** Undefined: no drain gate is answered. */
+  readonly drain?: DrainState | undefined;
   readonly listener: HttpListener;
   readonly events: EventRecorder;
   readonly clock: Clock;
@@ -40,7 +43,7 @@ export interface EndpointsOptions {
  * and `bindAddressHardFail` is set.
  */
 export async function serveEndpoints(options: EndpointsOptions, signal: AbortSignal): Promise<void> {
-  const { config, clock, metrics, health } = options;
+  const { config, clock, metrics, health, drain } = options;
   const profiler = async () => (await import('./profiler.ts')).inspectorProfiler;
   const servers: readonly EndpointServer[] = [
     {
@@ -48,7 +51,7 @@ export async function serveEndpoints(options: EndpointsOptions, signal: AbortSig
       target: config.healthz,
       flag: '--healthz-bind-address',
       reason: 'FailedToStartProxierHealthcheck',
-      routes: () => healthRoutes({ health, clock, metrics }),
+      routes: () => [...healthRoutes({ health, clock, metrics }), ...(drain === undefined ? [] : drainRoutes(drain))],
     },
     {
       name: 'metrics',
@@ -107,7 +110,7 @@ async function serve(
 const retryInterval = seconds(5);
 
 /** As in Go, the unspecified address means all addresses of both families. */
-function listenTarget({ address, port }: BindTarget): ListenTarget {
+export function listenTarget({ address, port }: BindTarget): ListenTarget {
   const isAny = address === '0.0.0.0' || address === '::';
   return isAny ? { ipFamily: 'both', address: 'any', port } : { ipFamily: ipFamilyOf(address), address, port };
 }

@@ -5,6 +5,20 @@ app.kubernetes.io/component: {{ if .Values.observe }}observer{{ else }}node-agen
 
 {{- define "switchyard.labels" -}}
 {{ include "switchyard.selectorLabels" . }}
+{{ include "switchyard.releaseLabels" . }}
+{{- end }}
+
+{{- define "switchyard.gateSelectorLabels" -}}
+app.kubernetes.io/name: {{ .Release.Name }}
+app.kubernetes.io/component: drain-gate
+{{- end }}
+
+{{- define "switchyard.gateLabels" -}}
+{{ include "switchyard.gateSelectorLabels" . }}
+{{ include "switchyard.releaseLabels" . }}
+{{- end }}
+
+{{- define "switchyard.releaseLabels" -}}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
@@ -61,6 +75,7 @@ programs; older container runtimes refuse these two as unknown.
 {{- $names := list "NET_ADMIN" }}
 {{- if eq .Values.dataplane "ebpf" }}{{- $names = list "NET_ADMIN" "SYS_ADMIN" }}{{- end }}
 {{- if include "switchyard.usesLegacyIptables" . }}{{- $names = append $names "NET_RAW" }}{{- end }}
+{{- if .Values.drainGate }}{{- $names = append $names "SYS_PTRACE" }}{{- end }}
 {{- printf "[%s]" (join ", " $names) }}
 {{- end }}
 

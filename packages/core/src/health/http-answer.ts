@@ -72,6 +72,8 @@ export interface HttpRequest {
   readonly headers: Readonly<Record<string, string | undefined>>;
   /** Empty when there is none. */
   readonly body: string;
+  /** Address of the client; undefined where it is not known, as in tests. */
+  readonly client?: string | undefined;
 }
 
 /** An answer as one text or in pieces. */

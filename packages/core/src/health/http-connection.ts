@@ -81,6 +81,11 @@ export class HttpConnection extends Duplex implements PooledConnection {
     return this.#options.place;
   }
 
+  /** Address of the client; an IPv4 one as such on a socket of both families, too. */
+  get client(): string | undefined {
+    return this.#socket.remoteAddress?.replace(/^::ffff:(?=\d+\.)/, '');
+  }
+
   /** Notes that the server starts to process a request. */
   begin(request: IncomingMessage, response: ServerResponse): void {
     this.#unanswered++;

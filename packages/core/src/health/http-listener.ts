@@ -202,7 +202,7 @@ async function answerRequest(exchange: HttpExchange, handler: HttpHandler): Prom
   const { 'transfer-encoding': coding, 'content-length': length = '0' } = request.headers;
   const body = coding !== undefined || length !== '0' ? await readBody(request) : { text: '' };
   if (body === 'gone') return void connection.cut();
-  const reply = body === 'tooLong' ? tooLong : handler(parse(request, body.text), gone.signal);
+  const reply = body === 'tooLong' ? tooLong : handler(parse(request, body.text, connection.client), gone.signal);
   const given = reply instanceof Promise ? await reply : reply;
   if (gone.signal.aborted) return;
   connection.beginSending();
@@ -236,7 +236,7 @@ async function sendStream(exchange: HttpExchange, reply: HttpStream, gone: Abort
 /** Closes the connection, since the rest of the body is still arriving. */
 const tooLong: HttpAnswer = textAnswer(413, `the body is longer than ${maxBodyBytes} bytes\n`, { Connection: 'close' });
 
-function parse(request: IncomingMessage, body: string): HttpRequest {
+function parse(request: IncomingMessage, body: string, client: string | undefined): HttpRequest {
   const { method = 'GET', url = '/' } = request;
   const at = url.indexOf('?');
   const headers = Object.fromEntries(
@@ -248,6 +248,7 @@ function parse(request: IncomingMessage, body: string): HttpRequest {
     query: new URLSearchParams(at < 0 ? '' : url.slice(at)),
     headers,
     body,
+    client,
   };
 }
 

@@ -1,3 +1,4 @@
+export type { HealthClient } from './health-clients.ts';
 export * from './http-answer.ts';
 export {
   createHttpListener,

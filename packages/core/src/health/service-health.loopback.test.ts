@@ -109,3 +109,14 @@ test('a port that passes to another Service answers for it at once; the old conn
   expect(await ask(port, { agent })).toMatchObject({ status: 503, service: 'cart' });
   expect(await ask(port, { agent })).toMatchObject({ status: 200, service: 'pay' });
 });
+
+test('who checks a Service is known by address, as IPv4 on a socket of both families, too', async () => {
+  const port = await freePort('127.0.0.1');
+  const health = serviceHealth('IPv4', ['any']);
+  await health.sync(checks(cart, port, 0));
+  expect(health.clientsOf(pay)).toBeUndefined();
+  expect(health.clientsOf(cart)).toEqual([]);
+  await ask(port);
+  await ask(port);
+  expect(health.clientsOf(cart)).toEqual([{ address: '127.0.0.1', failures: 2 }]);
+});

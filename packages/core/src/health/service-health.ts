@@ -7,6 +7,7 @@ import type { Port } from '../model/ip/port.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { NodeName, ServiceKey } from '../model/records/keys.ts';
 import { type Clock, type Millis, seconds } from '../base/time.ts';
+import { type HealthClient, HealthClients } from './health-clients.ts';
 import { type HttpAnswer, jsonAnswer } from './http-answer.ts';
 import type { HttpListener, HttpSocket } from './http-listener.ts';
 
@@ -33,6 +34,7 @@ export interface ServiceHealthOptions {
 interface Instance {
   readonly port: Port;
   readonly sockets: Map<IpAddress | 'any', HttpSocket>;
+  readonly clients: HealthClients;
   localEndpoints: number;
   isClosed: boolean;
   hasFailed: boolean;
@@ -85,11 +87,18 @@ export class ServiceHealth implements AsyncDisposable {
       for (const { service, port, localReadyEndpoints: localEndpoints } of checks.values()) {
         const known = this.#instances.get(service);
         if (known !== undefined) known.localEndpoints = localEndpoints;
-        else
-          this.#instances.set(service, { port, sockets: new Map(), localEndpoints, isClosed: false, hasFailed: false });
+        else {
+          const fresh = { port, sockets: new Map(), clients: new HealthClients(), isClosed: false, hasFailed: false };
+          this.#instances.set(service, { ...fresh, localEndpoints });
+        }
       }
       await this.#openMissing();
     });
+  }
+
+  /** Who checks a Service; undefined without a health check of it. */
+  clientsOf(service: ServiceKey): readonly HealthClient[] | undefined {
+    return this.#instances.get(service)?.clients.current(this.#options.clock.monotonic());
   }
 
   /** Opens servers on new addresses and closes those on removed ones, without a change of the checks. */
@@ -169,7 +178,10 @@ export class ServiceHealth implements AsyncDisposable {
       if (instance.sockets.has(address)) continue;
       try {
         const target = { ipFamily, address, port: instance.port };
-        instance.sockets.set(address, await listener.listen(target, () => this.#answer(service, instance)));
+        instance.sockets.set(
+          address,
+          await listener.listen(target, ({ client }) => this.#answer(service, instance, client)),
+        );
       } catch (error) {
         failure ??= error;
       }
@@ -207,13 +219,16 @@ export class ServiceHealth implements AsyncDisposable {
     );
   }
 
-  #answer(service: ServiceKey, instance: Instance): HttpAnswer {
+  #answer(service: ServiceKey, instance: Instance, client: string | undefined): HttpAnswer {
+    const { clock } = this.#options;
     const isProxyLive = this.#options.isProxyLive();
     // A connection that outlives its Service must get a 503.
     const localEndpoints = instance.isClosed ? 0 : instance.localEndpoints;
+    const isHealthy = localEndpoints > 0 && isProxyLive;
+    if (client !== undefined) instance.clients.note(client, isHealthy, clock.monotonic());
     const [namespace, name] = service.split('/');
     return jsonAnswer(
-      localEndpoints > 0 && isProxyLive ? 200 : 503,
+      isHealthy ? 200 : 503,
       { service: { namespace, name }, localEndpoints, serviceProxyHealthy: isProxyLive },
       { 'X-Load-Balancing-Endpoint-Weight': String(localEndpoints) },
     );

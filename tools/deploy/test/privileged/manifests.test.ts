@@ -68,6 +68,14 @@ const expectedNames: Readonly<Record<Overlay, readonly string[]>> = {
   'replace-kubeadm': ['DaemonSet kube-system/kube-proxy'],
   'clean-up': ['DaemonSet kube-system/switchyard-clean-up'],
   observer: ['DaemonSet kube-system/switchyard-observer'],
+  'drain-gate': [
+    'ClusterRole switchyard',
+    'ClusterRoleBinding switchyard',
+    'DaemonSet kube-system/switchyard',
+    'Deployment kube-system/switchyard-drain-gate',
+    'Service kube-system/switchyard-drain-gate',
+    'ServiceAccount kube-system/switchyard',
+  ],
 };
 
 for (const overlay of overlays) {
@@ -193,6 +201,7 @@ const equalPairs: readonly (readonly [object, Overlay])[] = [
   [{ dataplane: 'ebpf' }, 'ebpf'],
   [{ settings: { kubeProxyRules: 'keep' } }, 'custom-settings'],
   [{ configMap: { create: true }, apiServer: 'https://control-plane.example.com:6443' }, 'standalone'],
+  [{ drainGate: true }, 'drain-gate'],
   [{ observe: true, serviceAccount: { create: false, name: 'kube-proxy' }, rbac: { create: false } }, 'observer'],
 ];
 

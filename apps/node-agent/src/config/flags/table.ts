@@ -250,6 +250,7 @@ const ours = flagsOf('Switchyard', true, [
     value: 'remove|keep',
     help: 'rules that a stopped kube-proxy left in the kernel',
   }),
+  setting('switchyard-drain-gate', 'drainGate'),
   setting('switchyard-service-metrics', 'serviceMetrics.enabled'),
   setting('switchyard-service-metrics-limit', 'serviceMetrics.limit'),
   command('switchyard-observe', 'boolean', 'program nothing: explain losses beside the proxy of this node'),

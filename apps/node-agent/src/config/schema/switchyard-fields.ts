@@ -72,6 +72,13 @@ const ofAllModes = fieldsOf({ modes: 'all', change: 'live' }, [
     'rules that a stopped kube-proxy left: remove them once the rules of the agent are in place, or keep them',
     { change: 'restart', check: oneOf('remove', 'keep') },
   ],
+  [
+    'drainGate',
+    'boolean',
+    false,
+    'answer a drain gate on the health port: what this node has applied, and connections of its pods',
+    { change: 'restart' },
+  ],
   ['serviceMetrics.enabled', 'boolean', true, 'export metrics per Service', { isZeroKept: true }],
   [
     'serviceMetrics.limit',

@@ -1,6 +1,13 @@
 import * as check from '../../base/argument.ts';
 import type { IpAddress } from '../ip/address.ts';
+import type { EndpointRecord } from '../records/records.ts';
 import type { ServiceForwarding } from '../forwarding/forwarding-table.ts';
+
+/** Whether EndpointSlices offer an endpoint for new connections. Throws `UsageError` for no endpoint. */
+export function isOffered(endpoint: Pick<EndpointRecord, 'ready' | 'terminating'>): boolean {
+  check.requireFields('isOffered: endpoint', endpoint, {});
+  return endpoint.ready && !endpoint.terminating;
+}
 
 /** State of an endpoint for the proxies of all nodes. */
 export interface EndpointUse {

@@ -1,0 +1,155 @@
+import {
+  type ForwardingTable,
+  type IpAddress,
+  messageOf,
+  millis,
+  type ServiceForwarding,
+  type ServiceKey,
+  servicePortParts,
+  sleepUntil,
+  tryParseIp,
+} from '@switchyard/core';
+import { type HealthClient, type HttpAnswer, type HttpHandler, jsonAnswer, textAnswer } from '@switchyard/core/health';
+import {
+  connectionsPath,
+  type ConnectionsReply,
+  nodePath,
+  type NodeReply,
+  parseNodeQuery,
+  type PodUse,
+  type ServedPod,
+} from '@switchyard/drain-gate';
+import type { DebugState } from '../http/debug-state.ts';
+import { get, type Route } from '../http/route.ts';
+
+/** State for the answers to a drain gate. */
+export interface DrainState extends Pick<DebugState, 'nodeName' | 'tables' | 'status' | 'onApplied' | 'clock'> {
+  /** Who checks the health of a Service here; undefined without a health check of it. */
+  readonly healthClients: (service: ServiceKey) => readonly HealthClient[] | undefined;
+  /** Number of connections of a pod. Rejects with `HostError` where they cannot be counted. */
+  readonly countConnections: (addresses: readonly IpAddress[], ports: ReadonlySet<number>) => Promise<number>;
+}
+
+/** A gate asks with one request at a time; several may run during a change of version. */
+const maxWaiting = 32;
+/** There is no notice of a change without an apply, such as of an unknown Service. */
+const lookInterval = millis(1000);
+
+/** Routes for a drain gate, on the health port. They only read. */
+export function drainRoutes(state: DrainState): readonly Route[] {
+  return [get(nodePath, nodeRoute(state)), get(connectionsPath, connectionsRoute(state))];
+}
+
+/** Answers when the kernel has the requested version, at the latest after the requested time. */
+function nodeRoute(state: DrainState): HttpHandler {
+  let waiting = 0;
+  return async ({ query }, signal): Promise<HttpAnswer> => {
+    const question = parseNodeQuery(query);
+    if (typeof question === 'string') return textAnswer(400, `${question}\n`);
+    if (waiting >= maxWaiting) return textAnswer(429, `429 ${maxWaiting} others wait\n`);
+    waiting++;
+    try {
+      await untilVersion(state, { version: question.after, end: state.clock.monotonic() + question.timeout }, signal);
+      return jsonAnswer(200, nodeReply(state, question.pods));
+    } finally {
+      waiting--;
+    }
+  };
+}
+
+interface Deadline {
+  readonly version: number;
+  /** Of CLOCK_MONOTONIC. */
+  readonly end: number;
+}
+
+async function untilVersion(state: DrainState, { version, end }: Deadline, signal: AbortSignal): Promise<void> {
+  const { clock } = state;
+  let applied = Promise.withResolvers<void>();
+  const stop = state.onApplied(() => applied.resolve());
+  try {
+    while (appliedVersion(state) < version) {
+      const rest = end - clock.monotonic();
+      if (rest <= 0) return;
+      await sleepUntil(applied.promise, { clock, duration: millis(Math.min(rest, lookInterval)) }, signal);
+      applied = Promise.withResolvers();
+    }
+  } finally {
+    stop();
+  }
+}
+
+/** Of the family that is behind. */
+function appliedVersion({ status }: Pick<DrainState, 'status'>): number {
+  return Math.min(...[...status().families.values()].map(({ slicesVersion }) => slicesVersion));
+}
+
+function nodeReply(state: DrainState, pods: readonly ServedPod[]): NodeReply {
+  const tables = [...state.tables().values()];
+  const asked = new Set(pods.map(({ service }) => service));
+  const failed = [...state.status().families.values()]
+    .flatMap(({ failedServices }) => [...failedServices.keys()])
+    .map((key) => serviceOf(key))
+    .filter((service) => asked.has(service));
+  return {
+    node: state.nodeName,
+    slicesVersion: appliedVersion(state),
+    failed: [...new Set(failed)],
+    used: pods.length === 0 ? [] : pods.flatMap((pod) => useOf(pod, tables, state)),
+  };
+}
+
+function serviceOf(key: Parameters<typeof servicePortParts>[0]): ServiceKey {
+  const { namespace, name } = servicePortParts(key);
+  return `${namespace}/${name}` as ServiceKey; // the part before the port
+}
+
+/** None if no rule of this node leads a new connection to the pod. */
+function useOf(
+  { address, service }: ServedPod,
+  tables: readonly ForwardingTable[],
+  { healthClients }: DrainState,
+): readonly PodUse[] {
+  const ports = tables.flatMap((table) => portsOf(table, service));
+  const leads = (policy: 'Cluster' | 'Local'): readonly ServiceForwarding[] =>
+    ports.filter(({ endpoints }) => endpoints[policy].some((endpoint) => endpoint.address === address));
+  const local = leads('Local');
+  const policies = [
+    ...(leads('Cluster').length > 0 ? (['Cluster'] as const) : []),
+    ...(local.length > 0 ? (['Local'] as const) : []),
+  ];
+  if (policies.length === 0) return [];
+  const isOnlyFromOutside = !policies.includes('Cluster') && local.every((port) => port.policies.internal !== 'Local');
+  const checkedBy = isOnlyFromOutside ? healthClients(service) : undefined;
+  return [{ address, service, policies, ...(checkedBy === undefined ? {} : { checkedBy }) }];
+}
+
+/** The ports of a Service, which follow each other in a table. */
+function portsOf({ services }: ForwardingTable, service: ServiceKey): readonly ServiceForwarding[] {
+  const ports: ServiceForwarding[] = [];
+  for (const one of services.values()) {
+    if (one.service === service) ports.push(one);
+    else if (ports.length > 0) break;
+  }
+  return ports;
+}
+
+function connectionsRoute({ nodeName, countConnections }: DrainState): HttpHandler {
+  return async ({ query }): Promise<HttpAnswer> => {
+    const addresses = listOf(query, 'pod').map((text) => tryParseIp(text));
+    const ports = listOf(query, 'ports').map(Number);
+    if (addresses.length === 0 || addresses.includes(undefined) || ports.some((port) => !(port > 0 && port < 65_536))) {
+      return textAnswer(400, `usage: ${connectionsPath}?pod=ADDRESS[,ADDRESS]&ports=PORT[,PORT...]\n`);
+    }
+    const known = addresses.filter((address) => address !== undefined);
+    const reply = await countConnections(known, new Set(ports)).then(
+      (connections): ConnectionsReply => ({ node: nodeName, connections }),
+      (error: unknown): ConnectionsReply => ({ node: nodeName, why: messageOf(error) }),
+    );
+    return jsonAnswer(200, reply);
+  };
+}
+
+function listOf(query: URLSearchParams, name: string): readonly string[] {
+  return (query.get(name) ?? '').split(',').filter((text) => text !== '');
+}

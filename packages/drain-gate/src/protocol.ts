@@ -1,0 +1,95 @@
+import {
+  type IpAddress,
+  type Millis,
+  seconds,
+  type ServiceKey,
+  type TrafficPolicy,
+  tryParseIp,
+} from '@switchyard/core';
+
+/** Path on the health port of each node: what the node has applied. */
+export const nodePath = '/drain/node';
+/** Path on the health port of each node: connections of a pod there. */
+export const connectionsPath = '/drain/connections';
+/** Longest wait of a node for a version, in seconds. */
+export const maxNodeWait = 60;
+/** Pods of one question; more would not fit into a request line. */
+export const maxPods = 100;
+
+/** An address of a pod as an endpoint of a Service. */
+export interface ServedPod {
+  readonly address: IpAddress;
+  readonly service: ServiceKey;
+}
+
+/** Asks a node what its kernel has. It answers when that includes version `after`, at the latest after `timeout`. */
+export interface NodeQuestion {
+  /** The resourceVersion of EndpointSlices. */
+  readonly after: number;
+  readonly pods: readonly ServedPod[];
+  /** Up to `maxNodeWait`. */
+  readonly timeout: Millis;
+}
+
+/** Health checks of a Service that a client of the node's health-check port got an answer 503 to, in a row. */
+export interface CheckingClient {
+  readonly address: string;
+  readonly failures: number;
+}
+
+/** A pod that the node may still choose for a new connection. */
+export interface PodUse extends ServedPod {
+  readonly policies: readonly TrafficPolicy[];
+  /** Only if nothing but traffic from outside can get there: who checks whether this node has endpoints. */
+  readonly checkedBy?: readonly CheckingClient[];
+}
+
+/** State of a node's kernel. */
+export interface NodeReply {
+  readonly node: string;
+  /** The resourceVersion of EndpointSlices up to which the kernel has them in every IP family; 0 before the first apply. */
+  readonly slicesVersion: number;
+  /** Asked Services whose last apply failed. */
+  readonly failed: readonly ServiceKey[];
+  readonly used: readonly PodUse[];
+}
+
+/** Open connections of a pod. */
+export interface ConnectionsReply {
+  readonly node: string;
+  /** TCP connections that are established, or half closed by the client; undefined where they cannot be counted. */
+  readonly connections?: number;
+  /** Why they cannot be counted. */
+  readonly why?: string;
+}
+
+/** The query of a question, for `nodePath`. */
+export function nodeQuery({ after, pods, timeout }: NodeQuestion): URLSearchParams {
+  const query = new URLSearchParams({ after: String(after), seconds: String(Math.ceil(timeout / 100) / 10) });
+  for (const { address, service } of pods) query.append('pod', `${address},${service}`);
+  return query;
+}
+
+/** Reads a query of `nodePath`; the result is the fault as text for a wrong one. */
+export function parseNodeQuery(query: URLSearchParams): NodeQuestion | string {
+  for (const name of query.keys()) {
+    if (!['after', 'pod', 'seconds'].includes(name)) return `unknown parameter ${JSON.stringify(name)}`;
+  }
+  const after = query.get('after') ?? '0';
+  if (!/^\d{1,15}$/.test(after)) return `after ${JSON.stringify(after)} is no resourceVersion`;
+  const time = query.get('seconds') ?? '0';
+  const duration = Number(time);
+  if (!/^\d+(?:\.\d+)?$/.test(time) || duration > maxNodeWait) {
+    return `seconds ${JSON.stringify(time)} is no number from 0 to ${maxNodeWait}`;
+  }
+  const texts = query.getAll('pod');
+  if (texts.length > maxPods) return `${texts.length} pods are more than ${maxPods}`;
+  const pods: ServedPod[] = [];
+  for (const text of texts) {
+    const [, written = '', service = ''] = /^([^,]+),([^,/]+\/[^,/]+)$/.exec(text) ?? [];
+    const address = tryParseIp(written);
+    if (address === undefined) return `pod ${JSON.stringify(text)} is not ADDRESS,NAMESPACE/SERVICE`;
+    pods.push({ address, service: service as ServiceKey }); // has the form of one
+  }
+  return { after: Number(after), pods, timeout: seconds(duration) };
+}
