@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { ConfigError } from '@switchyard/core';
+import type { GatePlace } from './access/gate.ts';
 
 export const usage = `Why packets of Services are lost, on every node. Works with Switchyard's agents, and beside kube-proxy with its observer.
 
@@ -9,6 +10,7 @@ Usage:
   kubectl switchyard losses [--follow]             lost packets of Services, with their causes
   kubectl switchyard why POD SERVICE[:PORT]        why this pod gets no answer from the Service
   kubectl switchyard ui                            the same as a page for the browser
+  kubectl switchyard drain NODE                    empty a node; its pods of Services lose no request (needs the drain gate)
 
 Options:
   -n, --namespace NAME        namespace of POD and SERVICE; of losses: only its Services
@@ -21,6 +23,9 @@ Options:
       --from-outside ADDRESS  the client is this address outside of the cluster instead of a pod (why SERVICE)
       --port N                port of the page on 127.0.0.1; default: any (ui)
       --node NAME             ask this node: for --from-outside the one that receives the packet, by NodePort without a load balancer
+      --timeout N             longest wait for a replacement, and at the gate, in seconds; default: 120 (drain)
+      --delete-emptydir-data  as for kubectl drain (drain)
+      --gate URL              use this drain gate; default: service/switchyard-drain-gate in --agent-namespace (drain)
       --agent NODE=URL        use this agent; repeatable; without kubectl
       --agent-namespace NAME  namespace of the agents' pods; default: kube-system
       --selector LABELS       labels of the agents' pods; default: app.kubernetes.io/name=switchyard, else k8s-app=kube-proxy
@@ -43,6 +48,9 @@ const options = {
   'from-outside': { type: 'string' },
   node: { type: 'string' },
   port: { type: 'string' },
+  timeout: { type: 'string' },
+  'delete-emptydir-data': { type: 'boolean' },
+  gate: { type: 'string' },
   agent: { type: 'string', multiple: true },
   'agent-namespace': { type: 'string' },
   selector: { type: 'string' },
@@ -56,7 +64,7 @@ const options = {
   'request-timeout': { type: 'string' },
 } as const;
 
-export const commandNames = ['status', 'table', 'losses', 'why', 'ui'] as const;
+export const commandNames = ['status', 'table', 'losses', 'why', 'ui', 'drain'] as const;
 export type CommandName = (typeof commandNames)[number];
 
 /** A command line. */
@@ -74,6 +82,10 @@ export interface Config {
   readonly node: string | undefined;
   /** Of the page; 0: any. */
   readonly port: number;
+  /** Of a drain, in seconds. */
+  readonly timeout: number;
+  readonly deleteEmptyDirData: boolean;
+  readonly gate: GatePlace;
   readonly agents: {
     readonly given: readonly string[];
     readonly namespace: string;
@@ -109,6 +121,13 @@ export function readConfig(
     fromOutside: values['from-outside'],
     node: values.node,
     port: values.port === undefined ? 0 : wholeNumber('--port', values.port, 65_535),
+    timeout: values.timeout === undefined ? 120 : wholeNumber('--timeout', values.timeout, 3600),
+    deleteEmptyDirData: values['delete-emptydir-data'] ?? false,
+    gate: {
+      given: values.gate,
+      namespace: values['agent-namespace'] ?? 'kube-system',
+      service: 'switchyard-drain-gate',
+    },
     agents: {
       given: values.agent ?? [],
       namespace: values['agent-namespace'] ?? 'kube-system',
@@ -147,6 +166,7 @@ const operandNames: Readonly<Record<CommandName, readonly string[]>> = {
   losses: [],
   why: ['POD', 'SERVICE[:PORT]'],
   ui: [],
+  drain: ['NODE'],
 };
 
 function checkOperands(command: CommandName, operands: readonly string[], isFromOutside: boolean): void {

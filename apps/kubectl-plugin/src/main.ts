@@ -3,6 +3,7 @@ import { runApp } from '@switchyard/host';
 import { findAgents } from './access/agents.ts';
 import { createKubectl } from './access/kubectl.ts';
 import type { CommandContext, ExitStatus } from './commands/context.ts';
+import { drainCommand } from './commands/drain.ts';
 import { lossesCommand } from './commands/losses.ts';
 import { statusCommand } from './commands/status.ts';
 import { tableCommand } from './commands/table.ts';
@@ -16,6 +17,7 @@ const commands: Readonly<Record<CommandName, (context: CommandContext, signal: A
   losses: lossesCommand,
   why: whyCommand,
   ui: uiCommand,
+  drain: drainCommand,
 };
 
 const print = (text: string): void => void process.stdout.write(text);

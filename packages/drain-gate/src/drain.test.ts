@@ -43,7 +43,11 @@ function begin(request: Partial<DrainRequest> = {}): Promise<DrainAnswer> {
       return typeof count === 'object' ? count : { node, connections: count ?? 0 };
     },
   };
-  return drain({ addresses: [pod], timeout: clockTime(20_000), connections: 'wait', ...request }, parts, signal);
+  return drain(
+    { addresses: [pod], timeout: clockTime(20_000), connections: 'wait', goal: 'stop', ...request },
+    parts,
+    signal,
+  );
 }
 
 const clockTime = (time: number) => new ManualClock(time).monotonic();
@@ -146,13 +150,24 @@ test('a pod of no Service needs no node’s connections, and a deleted Node is n
   expect(await answer).toMatchObject({ isSafe: true, services: [], node: undefined, connections: undefined });
 });
 
+test('a pod has started when every node has applied that it is ready', async () => {
+  await push(...lists, cartEvent(103, { ready: false }));
+  const answer = begin({ goal: 'start' });
+  await clock.advance(10);
+  expect(wants.size).toBe(0);
+  await push(cartEvent(105));
+  expect(wants.get('n2' as NodeName)).toMatchObject({ version: 105, pods: [] });
+  await apply('n1', 'n2');
+  expect(await answer).toMatchObject({ isSafe: true, connections: undefined, nodes: { applied: 2 } });
+});
+
 test('the text says it in one line, with a line for each reason', async () => {
   await push(...lists, cartEvent(105, { terminating: true }));
   const answer = begin({ timeout: clockTime(1000) });
   await clock.advance(0);
   await apply('n1');
   await clock.advance(1000);
-  expect(drainText(await answer)).toBe(
+  expect(drainText('stop', await answer)).toBe(
     'not safe to stop 10.244.1.5 (shop/cart) after 1000 ms: applied by 1 of 2 nodes, the last n1 after 0 ms\n' +
       '  node n2 was not asked yet\n',
   );

@@ -19,6 +19,8 @@ export interface DrainRequest {
   readonly timeout: Millis;
   /** Whether open connections keep the gate closed. */
   readonly connections: 'wait' | 'ignore';
+  /** `stop`: it ends, and no request comes any more. `start`: every node has applied that it is ready. */
+  readonly goal: 'stop' | 'start';
 }
 
 /** Whether a pod can be stopped without a lost request. */
@@ -59,6 +61,11 @@ export interface DrainParts {
 
 /** Packets that were chosen for the pod before the last node had applied it arrive within this time. */
 const settleTime = millis(20);
+/** Why nodes are not asked yet. */
+const unknownYet = {
+  stop: 'its EndpointSlices offer it as ready: it does not end',
+  start: 'no EndpointSlice offers it as ready',
+} as const;
 /** Time between two counts of connections. */
 const countInterval = millis(50);
 
@@ -100,9 +107,9 @@ class Drain {
     );
     let isSafe = false;
     try {
-      const endpoints = await this.#untilEnding(end);
+      const endpoints = await this.#untilKnown(end);
       await this.#untilApplied(endpoints, end);
-      await this.#untilClosed(endpoints, end);
+      if (this.#request.goal === 'stop') await this.#untilClosed(endpoints, end);
       isSafe = true;
     } catch (error) {
       signal.throwIfAborted();
@@ -113,7 +120,7 @@ class Drain {
     return this.#answer(isSafe);
   }
 
-  async #untilEnding(end: AbortSignal): Promise<PodEndpoints> {
+  async #untilKnown(end: AbortSignal): Promise<PodEndpoints> {
     const { state, changed } = this.#parts;
     for (;;) {
       end.throwIfAborted();
@@ -121,11 +128,9 @@ class Drain {
       const endpoints = state.endpointsOf(this.#request.addresses);
       if (state.isInSync) {
         this.#endpoints = endpoints;
-        if (endpoints.isEnding) return endpoints;
+        if (endpoints.isEnding === (this.#request.goal === 'stop')) return endpoints;
       }
-      this.#reason = state.isInSync
-        ? 'its EndpointSlices offer it as ready: it does not end'
-        : 'Nodes and EndpointSlices are not listed yet';
+      this.#reason = state.isInSync ? unknownYet[this.#request.goal] : 'Nodes and EndpointSlices are not listed yet';
       await abortable(change, end);
     }
   }
@@ -145,7 +150,7 @@ class Drain {
         this.#slowest = { node, after: millis(clock.monotonic() - from) };
         if (this.#waiting.size === 0) progress.resolve();
       };
-      waitFor(node, { version, pods: served, note }, end);
+      waitFor(node, { version, pods: this.#request.goal === 'stop' ? served : [], note }, end);
     }
     while (this.#waiting.size > 0) {
       await abortable(Promise.race([progress.promise, changed()]), end);

@@ -34,7 +34,7 @@ test('a pod that can be stopped gets 200, another one 503 with the reasons', asy
   const { status, requests } = await ask('/drain?pod=10.244.1.5');
   expect({ status, requests }).toEqual({
     status: 200,
-    requests: [{ addresses: [pod], timeout: 20_000, connections: 'wait' }],
+    requests: [{ addresses: [pod], timeout: 20_000, connections: 'wait', goal: 'stop' }],
   });
   expect(await ask('/drain?pod=10.244.1.5', { isSafe: false, reasons: ['node n2 is behind'] })).toMatchObject({
     status: 503,
@@ -44,8 +44,16 @@ test('a pod that can be stopped gets 200, another one 503 with the reasons', asy
 
 test('all addresses of the pod, the time and the form are taken', async () => {
   const { body, requests } = await ask('/drain?pod=10.244.1.5,fd00::5&seconds=60&connections=ignore&format=json');
-  expect(requests).toEqual([{ addresses: ['10.244.1.5', 'fd00::5'], timeout: 60_000, connections: 'ignore' }]);
+  expect(requests).toEqual([
+    { addresses: ['10.244.1.5', 'fd00::5'], timeout: 60_000, connections: 'ignore', goal: 'stop' },
+  ]);
   expect(JSON.parse(body)).toMatchObject({ isSafe: true, waited: 41 });
+});
+
+test('a pod that every node knows as ready', async () => {
+  const { status, body, requests } = await ask('/ready?pod=10.244.1.5');
+  expect({ status, goal: requests[0]?.goal }).toEqual({ status: 200, goal: 'start' });
+  expect(body).toMatch(/^ready on all nodes: 10.244.1.5/);
 });
 
 test.each([

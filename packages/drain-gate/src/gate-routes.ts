@@ -6,12 +6,14 @@ import type { DrainAnswer, DrainRequest } from './drain.ts';
 export interface GateRoutesOptions {
   readonly isInSync: () => boolean;
   readonly drain: (request: DrainRequest, signal: AbortSignal) => Promise<DrainAnswer>;
-  readonly log: (answer: DrainAnswer) => void;
+  readonly log: (goal: DrainRequest['goal'], answer: DrainAnswer) => void;
 }
 
 const usage = [
   'usage: /drain?pod=ADDRESS[,ADDRESS][&seconds=N][&connections=wait|ignore][&format=text|json]',
-  '  Answers 200 when the pod can be stopped without a lost request, 503 with the reasons when the time is over.',
+  '       /ready?pod=ADDRESS[,ADDRESS][&seconds=N][&format=text|json]',
+  '  /drain answers 200 when the pod can be stopped without a lost request, /ready when every node has applied that it is ready.',
+  '  When the time is over: 503, with the reasons.',
   '  pod          its addresses, as status.podIPs has them',
   '  seconds      longest wait, 1 to 3600; default 20, less than the usual terminationGracePeriodSeconds',
   '  connections  wait (default) for its open TCP connections, or ignore them',
@@ -24,27 +26,36 @@ const maxWaiting = 5000;
 /** `/drain`, and `/healthz` for probes. */
 export function gateHandler({ isInSync, drain, log }: GateRoutesOptions): HttpHandler {
   let waiting = 0;
-  const answerDrain = async (query: URLSearchParams, signal: AbortSignal): Promise<HttpAnswer> => {
-    const request = parse(query);
+  const answer = async (
+    goal: DrainRequest['goal'],
+    query: URLSearchParams,
+    signal: AbortSignal,
+  ): Promise<HttpAnswer> => {
+    const request = parse(goal, query);
     if (typeof request === 'string') return textAnswer(400, `${request}\n\n${usage}`);
     if (waiting >= maxWaiting) return textAnswer(429, `429 ${maxWaiting} others wait; try again later\n`);
     waiting++;
     try {
-      const answer = await drain(request, signal);
-      log(answer);
-      const status = answer.isSafe ? 200 : 503;
-      return query.get('format') === 'json' ? jsonAnswer(status, answer) : textAnswer(status, drainText(answer));
+      const outcome = await drain(request, signal);
+      log(goal, outcome);
+      const status = outcome.isSafe ? 200 : 503;
+      return query.get('format') === 'json'
+        ? jsonAnswer(status, outcome)
+        : textAnswer(status, drainText(goal, outcome));
     } finally {
       waiting--;
     }
   };
   return ({ path, query }, signal) => {
     if (path === '/healthz') return isInSync() ? textAnswer(200, 'ok\n') : textAnswer(503, 'not in sync yet\n');
-    return path === '/drain' ? answerDrain(query, signal) : textAnswer(404, '404 page not found\n');
+    const goal = goals[path];
+    return goal === undefined ? textAnswer(404, '404 page not found\n') : answer(goal, query, signal);
   };
 }
 
-function parse(query: URLSearchParams): DrainRequest | string {
+const goals: Readonly<Record<string, DrainRequest['goal']>> = { '/drain': 'stop', '/ready': 'start' };
+
+function parse(goal: DrainRequest['goal'], query: URLSearchParams): DrainRequest | string {
   for (const name of query.keys()) {
     if (!['pod', 'seconds', 'connections', 'format'].includes(name)) return `unknown parameter ${JSON.stringify(name)}`;
     if (query.getAll(name).length > 1) return `${name} is given more than once`;
@@ -60,19 +71,28 @@ function parse(query: URLSearchParams): DrainRequest | string {
     return `connections ${JSON.stringify(connections)} is neither wait nor ignore`;
   const format = query.get('format') ?? 'text';
   if (format !== 'text' && format !== 'json') return `format ${JSON.stringify(format)} is neither text nor json`;
-  return { addresses, timeout: seconds(Number(time)), connections };
+  return { addresses, timeout: seconds(Number(time)), connections, goal };
+}
+
+/** Before the pod. */
+export function verdictText(goal: DrainRequest['goal'], isSafe: boolean): string {
+  if (goal === 'stop') return isSafe ? 'safe to stop' : 'not safe to stop';
+  return isSafe ? 'ready on all nodes:' : 'not ready on all nodes:';
 }
 
 /** Reasons in one answer; more are counted. */
 const maxReasons = 20;
 
 /** One line, and one for each reason. */
-export function drainText({ isSafe, addresses, waited, nodes, connections, reasons, services }: DrainAnswer): string {
+export function drainText(
+  goal: DrainRequest['goal'],
+  { isSafe, addresses, waited, nodes, connections, reasons, services }: DrainAnswer,
+): string {
   const { slowest, applied, total } = nodes;
   const last = slowest === undefined ? '' : `, the last ${slowest.node} after ${Math.round(slowest.after)} ms`;
   const open = connections === undefined ? '' : `, ${connections} connections`;
   const pod = `${addresses.join(',')} (${services.join(', ') || 'no Service'})`;
-  const head = `${isSafe ? 'safe' : 'not safe'} to stop ${pod} after ${Math.round(waited)} ms: applied by ${applied} of ${total} nodes${last}${open}`;
+  const head = `${verdictText(goal, isSafe)} ${pod} after ${Math.round(waited)} ms: applied by ${applied} of ${total} nodes${last}${open}`;
   const more = reasons.length > maxReasons ? [`and ${reasons.length - maxReasons} more`] : [];
   return `${[head, ...reasons.slice(0, maxReasons), ...more].join('\n  ')}\n`;
 }

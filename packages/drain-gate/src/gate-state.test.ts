@@ -1,4 +1,4 @@
-import type { ClusterEvent } from '@switchyard/core';
+import { type ClusterEvent, parseIp } from '@switchyard/core';
 import { slice } from '@switchyard/core/testing';
 import { expect, test } from 'vitest';
 import { GateState } from './gate-state.ts';
@@ -43,9 +43,29 @@ test('the newest slice of all Services decides, and each must say that the pod e
   expect(state.endpointsOf([pod])).toMatchObject({ version: 105, isEnding: true });
 });
 
-test('a pod in no slice ends, and nodes must know what removed it', () => {
+test('a pod that left its last slice has its last state, and nodes must know what removed it', () => {
   const state = stateOf(cartEvent(105), cartEvent(106, 'gone'));
-  expect(state.endpointsOf([pod])).toMatchObject({ served: [], version: 106, isEnding: true, nodeName: undefined });
+  const former = { served: [{ address: pod, service: 'shop/cart' }], nodeName: 'n1', ports: new Set([8080]) };
+  expect(state.endpointsOf([pod])).toEqual({ ...former, version: 106, isEnding: true });
+  state.apply([cartEvent(108)]); // another pod with the address
+  expect(state.endpointsOf([pod])).toEqual({ ...former, version: 108, isEnding: false });
+});
+
+test('a pod that was in no slice ends, and nodes must know the newest slice', () => {
+  const nothing = { served: [], isEnding: true, nodeName: undefined, ports: new Set() };
+  expect(stateOf(cartEvent(105)).endpointsOf([parseIp('10.244.3.3')])).toEqual({ ...nothing, version: 105 });
+});
+
+test('it remembers a bounded number of pods that left', () => {
+  const state = stateOf();
+  for (let index = 0; index <= 10_000; index++) {
+    const ip = `10.${250 + (index >> 16)}.${(index >> 8) & 255}.${index & 255}`;
+    const item = slice('shop/cart', { endpoints: [{ ip, node: 'n1' }] });
+    state.apply([{ kind: 'upsert', resource: 'EndpointSlice', resourceVersion: 101 + index, item }]);
+  }
+  expect(state.endpointsOf([parseIp('10.250.0.0')]).served).toHaveLength(1);
+  state.apply([cartEvent(20_000)]);
+  expect(state.endpointsOf([parseIp('10.250.0.0')]).served).toEqual([]);
 });
 
 test('the version of a list is the version of no slice', () => {

@@ -26,6 +26,9 @@ export interface PodEndpoints {
   readonly ports: ReadonlySet<number>;
 }
 
+/** Beyond these, the one that left first is forgotten. */
+const maxFormer = 10_000;
+
 interface KnownSlice {
   readonly record: EndpointSliceRecord;
   readonly version: number;
@@ -37,6 +40,8 @@ export class GateState {
   readonly #slices = new Map<SliceKey, KnownSlice>();
   readonly #byAddress = new Map<IpAddress, Set<SliceKey>>();
   readonly #listed = new Set<ResourceKind>();
+  /** Of pods that left the last slice, by address. */
+  readonly #former = new Map<IpAddress, PodEndpoints>();
   #version = 0;
 
   /** Whether Nodes and EndpointSlices were listed once. */
@@ -71,10 +76,28 @@ export class GateState {
       this.#slices.clear();
       this.#byAddress.clear();
       for (const record of event.items) this.#set({ record, version });
-    } else if (event.kind === 'upsert') {
-      this.#delete(event.item.key);
-      this.#set({ record: event.item, version });
-    } else this.#delete(event.name as SliceKey); // the key of a record
+      return;
+    }
+    const key = event.kind === 'upsert' ? event.item.key : (event.name as SliceKey); // the key of a record
+    const kept = new Set(event.kind === 'upsert' ? event.item.endpoints.map(({ address }) => address) : []);
+    const left = this.#addressesOf(key).filter((address) => !kept.has(address));
+    const before = left.map((address) => [address, this.endpointsOf([address])] as const);
+    this.#delete(key);
+    if (event.kind === 'upsert') this.#set({ record: event.item, version });
+    for (const [address, endpoints] of before) {
+      if (!this.#byAddress.has(address)) this.#remember(address, { ...endpoints, version });
+    }
+  }
+
+  #addressesOf(key: SliceKey): readonly IpAddress[] {
+    return this.#slices.get(key)?.record.endpoints.map(({ address }) => address) ?? [];
+  }
+
+  #remember(address: IpAddress, endpoints: PodEndpoints): void {
+    this.#former.delete(address); // the Map is in order of the removal
+    this.#former.set(address, { ...endpoints, isEnding: true });
+    const [oldest] = this.#former.keys();
+    if (this.#former.size > maxFormer && oldest !== undefined) this.#former.delete(oldest);
   }
 
   #set(slice: KnownSlice): void {
@@ -87,7 +110,7 @@ export class GateState {
   }
 
   #delete(key: SliceKey): void {
-    for (const { address } of this.#slices.get(key)?.record.endpoints ?? []) {
+    for (const address of this.#addressesOf(key)) {
       const keys = this.#byAddress.get(address);
       keys?.delete(key);
       if (keys?.size === 0) this.#byAddress.delete(address);
@@ -95,33 +118,30 @@ export class GateState {
     this.#slices.delete(key);
   }
 
-  /** State of a pod with these addresses. */
+  /** State of a pod with these addresses; one that left all slices has its last state, which ends. */
   endpointsOf(addresses: readonly IpAddress[]): PodEndpoints {
-    const served = new Map<string, ServedPod>();
-    const ports = new Set<number>();
-    let version = 0;
-    let isEnding = true;
-    let nodeName: NodeName | undefined;
-    for (const address of addresses) {
-      for (const key of this.#byAddress.get(address) ?? []) {
-        const slice = this.#slices.get(key);
-        const endpoint = slice?.record.endpoints.find((one) => one.address === address);
-        if (slice === undefined || endpoint === undefined) continue;
-        const { service } = slice.record;
-        served.set(`${address} ${service}`, { address, service });
-        for (const { port, protocol } of slice.record.ports) if (protocol === 'TCP') ports.add(port);
-        version = Math.max(version, slice.version);
-        if (isOffered(endpoint)) isEnding = false;
-        nodeName ??= endpoint.nodeName;
-      }
-    }
-    // In no slice: nodes must know what removed it.
+    const known = addresses.flatMap((address) => this.#stateOf(address) ?? []);
     return {
-      served: [...served.values()],
-      version: served.size === 0 ? this.#version : version,
-      isEnding,
-      nodeName,
-      ports,
+      served: known.flatMap(({ served }) => served),
+      version: Math.max(known.length === 0 ? this.#version : 0, ...known.map(({ version }) => version)),
+      isEnding: known.every(({ isEnding }) => isEnding),
+      nodeName: known.find(({ nodeName }) => nodeName !== undefined)?.nodeName,
+      ports: new Set(known.flatMap(({ ports }) => [...ports])),
+    };
+  }
+
+  #stateOf(address: IpAddress): PodEndpoints | undefined {
+    const slices = [...(this.#byAddress.get(address) ?? [])].flatMap((key) => this.#slices.get(key) ?? []);
+    if (slices.length === 0) return this.#former.get(address);
+    const endpoints = slices.flatMap(({ record }) => record.endpoints.filter((one) => one.address === address));
+    const services = new Set(slices.map(({ record }) => record.service));
+    const ports = slices.flatMap(({ record }) => record.ports.filter(({ protocol }) => protocol === 'TCP'));
+    return {
+      served: [...services].map((service) => ({ address, service })),
+      version: Math.max(...slices.map(({ version }) => version)),
+      isEnding: !endpoints.some(isOffered),
+      nodeName: endpoints.find(({ nodeName }) => nodeName !== undefined)?.nodeName,
+      ports: new Set(ports.map(({ port }) => port)),
     };
   }
 }

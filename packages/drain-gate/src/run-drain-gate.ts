@@ -11,7 +11,7 @@ import {
 import type { HttpListener, ListenTarget } from '@switchyard/core/health';
 import { askConnections, askNode, type NodePlace } from './ask-http.ts';
 import { drain, type DrainParts } from './drain.ts';
-import { gateHandler } from './gate-routes.ts';
+import { gateHandler, verdictText } from './gate-routes.ts';
 import { GateState } from './gate-state.ts';
 import { NodeWatch } from './node-watch.ts';
 
@@ -61,10 +61,10 @@ export async function runDrainGate(options: DrainGateOptions, signal: AbortSigna
   const handler = gateHandler({
     isInSync: () => state.isInSync,
     drain: (request, stop) => drain(request, parts, AbortSignal.any([stop, end.signal])),
-    log: ({ isSafe, addresses, waited, services, nodes, connections, reasons }) => {
+    log: (goal, { isSafe, addresses, waited, services, nodes, connections, reasons }) => {
       const pod = { pod: addresses.join(','), services, waitedMs: Math.round(waited), nodes: nodes.total, connections };
-      if (isSafe) logger.info('safe to stop', { ...pod, slowest: nodes.slowest?.node, reasons });
-      else logger.warn('not safe to stop', { ...pod, reasons: reasons.slice(0, 5) });
+      if (isSafe) logger.info(verdictText(goal, isSafe), { ...pod, slowest: nodes.slowest?.node, reasons });
+      else logger.warn(verdictText(goal, isSafe), { ...pod, reasons: reasons.slice(0, 5) });
     },
   });
   await using socket = await listener.listen(target, handler);

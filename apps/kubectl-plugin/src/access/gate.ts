@@ -1,0 +1,73 @@
+import { HostError, messageOf } from '@switchyard/core';
+import type { Kubectl } from './kubectl.ts';
+
+/** A drain gate that this program reaches. */
+export interface Gate extends Disposable {
+  readonly url: string;
+}
+
+/** An answer of the gate. */
+export interface GateAnswer {
+  readonly isSafe: boolean;
+  /** Milliseconds. */
+  readonly waited: number;
+  readonly nodes: { readonly total: number; readonly applied: number };
+  readonly connections?: number;
+  readonly reasons: readonly string[];
+}
+
+/** Where the gate is. */
+export interface GatePlace {
+  /** Use this one, without kubectl. */
+  readonly given: string | undefined;
+  readonly namespace: string;
+  readonly service: string;
+}
+
+/** Forwards a local port to the gate. Rejects with `HostError` if there is none. */
+export async function openGate(
+  { given, namespace, service }: GatePlace,
+  kubectl: Kubectl,
+  signal: AbortSignal,
+): Promise<Gate> {
+  if (given !== undefined) return { url: given.replace(/\/$/, ''), [Symbol.dispose]: () => undefined };
+  const args = ['port-forward', `--namespace=${namespace}`, `service/${service}`, ':10247'];
+  try {
+    const started = await kubectl.start(args, /Forwarding from 127\.0\.0\.1:(\d+)/, signal);
+    return { url: `http://127.0.0.1:${started.match[1]}`, [Symbol.dispose]: () => started[Symbol.dispose]() };
+  } catch (error) {
+    throw new HostError(
+      'gate.unreachable',
+      `no drain gate can be reached: ${messageOf(error)}; install it (docs/operate/drain-gate.md), or name it with --gate URL`,
+      { cause: error },
+    );
+  }
+}
+
+/** Waits at the gate for a pod. Rejects with `HostError` for anything that is no answer. */
+export async function askGate(
+  { url }: Gate,
+  {
+    path,
+    addresses,
+    seconds,
+  }: { readonly path: '/drain' | '/ready'; readonly addresses: string; readonly seconds: number },
+  signal: AbortSignal,
+): Promise<GateAnswer> {
+  const query = new URLSearchParams({ pod: addresses, seconds: String(seconds), format: 'json' });
+  let response: Response;
+  try {
+    response = await fetch(`${url}${path}?${query}`, { signal });
+  } catch (error) {
+    signal.throwIfAborted();
+    const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+    throw new HostError('gate.unreachable', `the drain gate at ${url} does not answer: ${messageOf(cause)}`, {
+      cause: error,
+    });
+  }
+  if (response.status === 200 || response.status === 503) return (await response.json()) as GateAnswer; // of our own gate
+  throw new HostError(
+    'gate.refused',
+    `the drain gate answered ${response.status}: ${(await response.text()).split('\n')[0]}`,
+  );
+}

@@ -1,0 +1,82 @@
+import { ConfigError, messageOf } from '@switchyard/core';
+import { openGate } from '../access/gate.ts';
+import { movePod, type Moved } from '../drain/move-pod.ts';
+import { nameOf, planDrain, type Pod, type Service } from '../drain/drain-plan.ts';
+import type { CommandContext, ExitStatus } from './context.ts';
+
+/**
+ * `drain NODE`: cordons the node, replaces its pods of Services one after another without a lost request, and leaves the rest to
+ * `kubectl drain`. Exit status 2: a pod could not be replaced, and goes on.
+ */
+export async function drainCommand(context: CommandContext, signal: AbortSignal): Promise<ExitStatus> {
+  const { config, kubectl, print, warn, clock } = context;
+  const [node = ''] = config.operands;
+  const begin = clock.now();
+  using gate = await openGate(config.gate, kubectl, signal);
+  const plan = planDrain(
+    await list<Pod>(context, ['pods', `--field-selector=spec.nodeName=${node}`], signal),
+    await list<Service>(context, ['services'], signal),
+  );
+  const [first] = plan.withData;
+  if (first !== undefined && !config.deleteEmptyDirData) {
+    throw new ConfigError(
+      'drain.data',
+      `nothing was changed: pod ${nameOf(first)} has data in an emptyDir, which its replacement would not have; see --delete-emptydir-data`,
+    );
+  }
+  print(await kubectl.run(['cordon', node], signal).then((text) => `${text}\n`));
+  for (const pod of plan.unprotected) {
+    warn(
+      `pod ${nameOf(pod)} has no preStop hook that asks the drain gate, and cannot be replaced before it ends: its eviction may lose requests`,
+    );
+  }
+  const moved: Moved[] = [];
+  let failures = 0;
+  for (const move of plan.moves) {
+    try {
+      const one = await movePod(move, { kubectl, clock, gate, limit: config.timeout }, signal);
+      moved.push(one);
+      if (!config.isJson) print(movedText(one));
+    } catch (error) {
+      signal.throwIfAborted();
+      failures++;
+      warn(messageOf(error));
+    }
+  }
+  if (failures > 0) {
+    warn(`node ${node} is cordoned and not drained: ${failures} pods go on; run the same command again to continue`);
+    return 2;
+  }
+  const data = config.deleteEmptyDirData ? ['--delete-emptydir-data'] : [];
+  const rest = await kubectl.run(
+    ['drain', node, '--ignore-daemonsets', `--timeout=${config.timeout}s`, ...data],
+    signal,
+  );
+  if (config.isJson) print(`${JSON.stringify({ node, moved }, undefined, 2)}\n`);
+  else
+    print(
+      `${rest}\nnode/${node} drained without a lost request of ${moved.length} pods, in ${timeText(clock.now() - begin)}\n`,
+    );
+  return 0;
+}
+
+async function list<T>(
+  { kubectl }: CommandContext,
+  args: readonly string[],
+  signal: AbortSignal,
+): Promise<readonly T[]> {
+  const text = await kubectl.run(['get', ...args, '--all-namespaces', '--output=json'], signal);
+  return (JSON.parse(text) as { readonly items: readonly T[] }).items;
+}
+
+function movedText({ pod, by, replaced, gate }: Moved): string {
+  const left =
+    gate === undefined
+      ? 'its hook waits at the gate'
+      : `${gate.nodes.applied} nodes and ${gate.connections === undefined ? 'unknown' : 'all'} connections left it in ${Math.round(gate.waited)} ms`;
+  return `pod/${pod} replaced${by.length === 0 ? '' : ` by ${by.join(', ')}`} in ${timeText(replaced)}; ${left}\n`;
+}
+
+function timeText(time: number): string {
+  return `${(time / 1000).toFixed(1)} s`;
+}
