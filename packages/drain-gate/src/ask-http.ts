@@ -1,3 +1,4 @@
+import { Agent, get, type RequestOptions } from 'node:http';
 import { addressAndPort, HostError, type IpAddress, type Millis, millis, messageOf, type Port } from '@switchyard/core';
 import {
   connectionsPath,
@@ -39,18 +40,53 @@ interface Request {
   readonly timeout: Millis;
 }
 
+/** One connection to each node; a node closes it when it was idle for a while. */
+const agent = new Agent({ keepAlive: true, maxSockets: 2 });
+
 async function ask<T>({ place, path, timeout }: Request, signal: AbortSignal): Promise<T> {
-  const url = `http://${addressAndPort(place.address, place.port)}${path}`;
-  let response: Response;
+  const { address, port } = place;
+  const what = `http://${addressAndPort(address, port)}${path.split('?')[0]}`;
+  let answer: HttpReply;
   try {
-    response = await fetch(url, { signal: AbortSignal.any([signal, AbortSignal.timeout(timeout)]) });
-    if (response.ok) return (await response.json()) as T; // of our own agent
-  } catch (error) {
+    answer = await requestText({ host: address, port, path, agent, timeout, signal });
+  } catch (cause) {
     signal.throwIfAborted();
-    const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-    throw new HostError('drain.unreachable', `${url.split('?')[0]}: ${messageOf(cause)}`, { cause: error });
+    throw new HostError('drain.unreachable', `${what}: ${messageOf(cause)}`, { cause });
   }
-  const [text = ''] = (await response.text()).split('\n');
-  const hint = response.status === 404 ? '; does its agent run with --switchyard-drain-gate?' : '';
-  throw new HostError('drain.refused', `${url.split('?')[0]} answered ${response.status} ${text}${hint}`);
+  if (answer.status === 200) return JSON.parse(answer.text) as T; // of our own agent
+  const hint = answer.status === 404 ? '; does its agent run with --switchyard-drain-gate?' : '';
+  throw new HostError('drain.refused', `${what} answered ${answer.status} ${answer.text.split('\n')[0]}${hint}`);
+}
+
+interface HttpReply {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** A node may close an idle connection at the moment of a request: that is sent again, over a new one. */
+async function requestText(options: RequestOptions): Promise<HttpReply> {
+  try {
+    return await requestOnce(options);
+  } catch (error) {
+    if (!(error instanceof StaleConnection)) throw error;
+    return requestOnce({ ...options, agent: false });
+  }
+}
+
+class StaleConnection extends Error {}
+
+function requestOnce(options: RequestOptions): Promise<HttpReply> {
+  return new Promise((resolve, reject) => {
+    const request = get(options, (response) => {
+      let text = '';
+      response.setEncoding('utf8');
+      response.on('data', (piece: string) => (text += piece));
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, text }));
+      response.on('error', reject);
+    });
+    request.on('timeout', () => request.destroy(new Error(`no answer within ${options.timeout} ms`)));
+    request.on('error', (error: NodeJS.ErrnoException) =>
+      reject(request.reusedSocket && error.code === 'ECONNRESET' ? new StaleConnection(error.message) : error),
+    );
+  });
 }

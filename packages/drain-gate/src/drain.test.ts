@@ -146,7 +146,8 @@ test('a pod of no Service needs no node’s connections, and a deleted Node is n
   const answer = begin();
   await clock.advance(0);
   await apply('n1');
-  await push({ kind: 'delete', resource: 'Node', name: 'n2' });
+  wants.get('n2' as NodeName)?.note({ kind: 'deleted' });
+  await clock.advance(0);
   expect(await answer).toMatchObject({ isSafe: true, services: [], node: undefined, connections: undefined });
 });
 

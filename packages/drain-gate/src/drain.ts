@@ -49,7 +49,7 @@ export interface DrainParts {
   /** Resolves with the next change of the state. */
   readonly changed: () => Promise<void>;
   /** Waits for a node. */
-  readonly waitFor: (node: NodeName, want: Want, signal: AbortSignal) => void;
+  readonly waitFor: (node: NodeName, want: Want) => void;
   /** Counts the connections of a pod on its node. Rejects with any error if the node does not answer. */
   readonly countConnections: (
     node: NodeName,
@@ -136,27 +136,25 @@ class Drain {
   }
 
   async #untilApplied({ version, served }: PodEndpoints, end: AbortSignal): Promise<void> {
-    const { state, changed, waitFor, clock } = this.#parts;
+    const { state, waitFor, clock } = this.#parts;
     this.#reason = undefined;
     const from = clock.monotonic();
-    let progress = Promise.withResolvers<void>();
+    const all = Promise.withResolvers<void>();
     const nodes = [...state.nodes.keys()];
+    if (nodes.length === 0) return;
     this.#total = nodes.length;
     for (const node of nodes) this.#waiting.set(node, 'was not asked yet');
+    const pods = this.#request.goal === 'stop' ? served : [];
     for (const node of nodes) {
       const note: Want['note'] = (news) => {
         if (news.kind === 'waiting') return void this.#waiting.set(node, news.why);
         this.#waiting.delete(node);
-        this.#slowest = { node, after: millis(clock.monotonic() - from) };
-        if (this.#waiting.size === 0) progress.resolve();
+        if (news.kind === 'applied') this.#slowest = { node, after: millis(clock.monotonic() - from) };
+        if (this.#waiting.size === 0) all.resolve();
       };
-      waitFor(node, { version, pods: this.#request.goal === 'stop' ? served : [], note }, end);
+      waitFor(node, { version, pods, signal: end, note });
     }
-    while (this.#waiting.size > 0) {
-      await abortable(Promise.race([progress.promise, changed()]), end);
-      progress = Promise.withResolvers();
-      for (const node of this.#waiting.keys()) if (!state.nodes.has(node)) this.#waiting.delete(node);
-    }
+    await abortable(all.promise, end);
   }
 
   async #untilClosed({ nodeName, ports }: PodEndpoints, end: AbortSignal): Promise<void> {

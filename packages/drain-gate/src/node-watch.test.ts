@@ -1,7 +1,7 @@
 import { HostError, type ServiceKey } from '@switchyard/core';
 import { ManualClock } from '@switchyard/core/testing';
 import { beforeEach, expect, test } from 'vitest';
-import { type NodeProgress, NodeWatch, type Want } from './node-watch.ts';
+import { type NodeProgress, NodeWatch } from './node-watch.ts';
 import type { NodeQuestion, NodeReply, PodUse } from './protocol.ts';
 import { pod } from './testing/cluster.ts';
 
@@ -47,8 +47,8 @@ beforeEach(() => {
 
 function want(version: number, signal = stop.signal): NodeProgress[] {
   const news: NodeProgress[] = [];
-  const one: Want = { version, pods: [{ address: pod, service: cart }], note: (progress) => news.push(progress) };
-  watch.add(one, signal);
+  const pods = [{ address: pod, service: cart }];
+  watch.add({ version, pods, signal, note: (progress) => news.push(progress) });
   return news;
 }
 
@@ -58,7 +58,7 @@ const waiting = (why: RegExp): unknown => ({ kind: 'waiting', why: expect.string
 
 test('a node that has the version, and does not choose the pod, has applied it', async () => {
   const news = want(105);
-  expect(asked[0]?.question).toMatchObject({ after: 105, pods: [{ address: pod, service: cart }] });
+  expect(asked[0]?.question).toMatchObject({ after: 105, services: [cart] });
   await asked[0]?.reply({ slicesVersion: 105 });
   expect(news).toEqual([applied]);
   expect(asked).toHaveLength(1);
@@ -162,6 +162,14 @@ test('a node that does not answer gets further questions, with growing pauses, u
   end.abort();
   await clock.advance(5000);
   expect(asked).toHaveLength(times.length);
+});
+
+test('the waits for a deleted Node end', async () => {
+  const news = want(105);
+  watch.close();
+  await asked[0]?.reply({ slicesVersion: 104 });
+  expect(news).toEqual([{ kind: 'deleted' }]);
+  expect(asked).toHaveLength(1);
 });
 
 test('after a pause without drains nothing is taken for known', async () => {

@@ -1,5 +1,5 @@
-import { type Clock, messageOf, millis, seconds } from '@switchyard/core';
-import { maxPods, type NodeQuestion, type NodeReply, type PodUse, type ServedPod } from './protocol.ts';
+import { type Clock, HostError, messageOf, millis, seconds, type ServiceKey } from '@switchyard/core';
+import { maxServices, type NodeQuestion, type NodeReply, type PodUse, type ServedPod } from './protocol.ts';
 
 /** Asks one node. Rejects with any error if it gives no answer. */
 export type AskNode = (question: NodeQuestion, signal: AbortSignal) => Promise<NodeReply>;
@@ -8,11 +8,17 @@ export type AskNode = (question: NodeQuestion, signal: AbortSignal) => Promise<N
 export interface Want {
   readonly version: number;
   readonly pods: readonly ServedPod[];
-  /** Called when the node has applied it, once; and with a reason each time it has not. */
+  /** Ends the wait. */
+  readonly signal: AbortSignal;
+  /** Called once when the node has applied it, or was deleted; and with a reason each time it has not. */
   readonly note: (progress: NodeProgress) => void;
 }
 
-export type NodeProgress = { readonly kind: 'applied' } | { readonly kind: 'waiting'; readonly why: string };
+/** `deleted`: there is no such Node any more. */
+export type NodeProgress =
+  | { readonly kind: 'applied' }
+  | { readonly kind: 'deleted' }
+  | { readonly kind: 'waiting'; readonly why: string };
 
 export interface NodeWatchOptions {
   readonly ask: AskNode;
@@ -28,6 +34,8 @@ const checkInterval = millis(200);
 /** Least time between two questions that wait for the next change of any Service. */
 const idleGap = millis(50);
 const retry = { first: 100, max: 1000 };
+/** Made once: thousands of requests may end at a time. */
+const anotherDrain = new HostError('drain.asksAnew', 'another drain changes the question');
 
 /** Asks one node on behalf of all drains that wait for it, with one request at a time. */
 export class NodeWatch {
@@ -45,12 +53,18 @@ export class NodeWatch {
     this.#options = options;
   }
 
-  /** Waits until the signal. */
-  add(want: Want, signal: AbortSignal): void {
+  /** Waits until `want.signal` aborts. */
+  add(want: Want): void {
     this.#wants.add(want);
-    signal.addEventListener('abort', () => this.#wants.delete(want), { once: true });
-    this.#idle?.abort();
+    this.#idle?.abort(anotherDrain);
     if (!this.#isRunning) void this.#run();
+  }
+
+  /** Ends all waits: the Node was deleted. */
+  close(): void {
+    for (const { note, signal } of this.#wants) if (!signal.aborted) note({ kind: 'deleted' });
+    this.#wants.clear();
+    this.#idle?.abort(anotherDrain);
   }
 
   /** Never rejects. */
@@ -58,8 +72,7 @@ export class NodeWatch {
     this.#isRunning = true;
     this.#version = 0; // the node may have started anew
     let pause = retry.first;
-    while (this.#wants.size > 0) {
-      const wants = this.#nextWants();
+    for (let wants = this.#nextWants(); wants.length > 0; wants = this.#nextWants()) {
       try {
         const reply = await this.#ask(wants);
         if (reply === undefined) continue; // asked anew, with one more
@@ -76,10 +89,16 @@ export class NodeWatch {
     this.#isRunning = false;
   }
 
-  /** As many as one question holds, the oldest first. */
+  /** As many as one question holds, the newest first: those that wait for long may wait for ever. */
   #nextWants(): readonly Want[] {
-    let pods = 0;
-    return [...this.#wants].filter(({ pods: more }) => (pods += Math.max(1, more.length)) <= maxPods);
+    for (const want of this.#wants) if (want.signal.aborted) this.#wants.delete(want);
+    const services = new Set<ServiceKey>();
+    return [...this.#wants].toReversed().filter(({ pods }) => {
+      const more = pods.filter(({ service }) => !services.has(service));
+      if (services.size + more.length > maxServices) return false;
+      for (const { service } of more) services.add(service);
+      return true;
+    });
   }
 
   /** Undefined if another drain came while it only waited for the next change. */
@@ -92,7 +111,7 @@ export class NodeWatch {
     if (stop.signal.aborted) return undefined;
     const question: NodeQuestion = {
       after: isIdle ? this.#version + 1 : behind.length === 0 ? 0 : Math.min(...behind),
-      pods: wants.flatMap(({ pods }) => pods),
+      services: [...new Set(wants.flatMap(({ pods }) => pods.map(({ service }) => service)))],
       timeout: isIdle && this.#dependsOnChecks ? checkInterval : longestWait,
     };
     try {
@@ -106,7 +125,7 @@ export class NodeWatch {
   }
 
   #judge(want: Want, reply: NodeReply): void {
-    if (!this.#wants.has(want)) return; // ended meanwhile
+    if (want.signal.aborted || !this.#wants.has(want)) return;
     const why = this.#obstacle(want, reply);
     if (why === undefined) this.#wants.delete(want);
     want.note(why === undefined ? { kind: 'applied' } : { kind: 'waiting', why });

@@ -1,11 +1,4 @@
-import {
-  type IpAddress,
-  type Millis,
-  seconds,
-  type ServiceKey,
-  type TrafficPolicy,
-  tryParseIp,
-} from '@switchyard/core';
+import { type IpAddress, type Millis, seconds, type ServiceKey, type TrafficPolicy } from '@switchyard/core';
 
 /** Path on the health port of each node: what the node has applied. */
 export const nodePath = '/drain/node';
@@ -13,20 +6,14 @@ export const nodePath = '/drain/node';
 export const connectionsPath = '/drain/connections';
 /** Longest wait of a node for a version, in seconds. */
 export const maxNodeWait = 60;
-/** Pods of one question; more would not fit into a request line. */
-export const maxPods = 100;
-
-/** An address of a pod as an endpoint of a Service. */
-export interface ServedPod {
-  readonly address: IpAddress;
-  readonly service: ServiceKey;
-}
+/** Services of one question; more would not fit into a request line. */
+export const maxServices = 100;
 
 /** Asks a node what its kernel has. It answers when that includes version `after`, at the latest after `timeout`. */
 export interface NodeQuestion {
   /** The resourceVersion of EndpointSlices. */
   readonly after: number;
-  readonly pods: readonly ServedPod[];
+  readonly services: readonly ServiceKey[];
   /** Up to `maxNodeWait`. */
   readonly timeout: Millis;
 }
@@ -37,7 +24,13 @@ export interface CheckingClient {
   readonly failures: number;
 }
 
-/** A pod that the node may still choose for a new connection. */
+/** An address of a pod as an endpoint of a Service. */
+export interface ServedPod {
+  readonly address: IpAddress;
+  readonly service: ServiceKey;
+}
+
+/** A pod that ends, and that the node may still choose for a new connection. */
 export interface PodUse extends ServedPod {
   readonly policies: readonly TrafficPolicy[];
   /** Only if nothing but traffic from outside can get there: who checks whether this node has endpoints. */
@@ -51,6 +44,7 @@ export interface NodeReply {
   readonly slicesVersion: number;
   /** Asked Services whose last apply failed. */
   readonly failed: readonly ServiceKey[];
+  /** Of the asked Services. */
   readonly used: readonly PodUse[];
 }
 
@@ -64,16 +58,16 @@ export interface ConnectionsReply {
 }
 
 /** The query of a question, for `nodePath`. */
-export function nodeQuery({ after, pods, timeout }: NodeQuestion): URLSearchParams {
+export function nodeQuery({ after, services, timeout }: NodeQuestion): URLSearchParams {
   const query = new URLSearchParams({ after: String(after), seconds: String(Math.ceil(timeout / 100) / 10) });
-  for (const { address, service } of pods) query.append('pod', `${address},${service}`);
+  for (const service of services) query.append('service', service);
   return query;
 }
 
 /** Reads a query of `nodePath`; the result is the fault as text for a wrong one. */
 export function parseNodeQuery(query: URLSearchParams): NodeQuestion | string {
   for (const name of query.keys()) {
-    if (!['after', 'pod', 'seconds'].includes(name)) return `unknown parameter ${JSON.stringify(name)}`;
+    if (!['after', 'service', 'seconds'].includes(name)) return `unknown parameter ${JSON.stringify(name)}`;
   }
   const after = query.get('after') ?? '0';
   if (!/^\d{1,15}$/.test(after)) return `after ${JSON.stringify(after)} is no resourceVersion`;
@@ -82,14 +76,9 @@ export function parseNodeQuery(query: URLSearchParams): NodeQuestion | string {
   if (!/^\d+(?:\.\d+)?$/.test(time) || duration > maxNodeWait) {
     return `seconds ${JSON.stringify(time)} is no number from 0 to ${maxNodeWait}`;
   }
-  const texts = query.getAll('pod');
-  if (texts.length > maxPods) return `${texts.length} pods are more than ${maxPods}`;
-  const pods: ServedPod[] = [];
-  for (const text of texts) {
-    const [, written = '', service = ''] = /^([^,]+),([^,/]+\/[^,/]+)$/.exec(text) ?? [];
-    const address = tryParseIp(written);
-    if (address === undefined) return `pod ${JSON.stringify(text)} is not ADDRESS,NAMESPACE/SERVICE`;
-    pods.push({ address, service: service as ServiceKey }); // has the form of one
-  }
-  return { after: Number(after), pods, timeout: seconds(duration) };
+  const services = query.getAll('service');
+  if (services.length > maxServices) return `${services.length} services are more than ${maxServices}`;
+  const odd = services.find((service) => !/^[^/]+\/[^/]+$/.test(service));
+  if (odd !== undefined) return `service ${JSON.stringify(odd)} is not NAMESPACE/NAME`;
+  return { after: Number(after), services: services as ServiceKey[], timeout: seconds(duration) }; // they have the form of keys
 }

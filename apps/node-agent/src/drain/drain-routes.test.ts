@@ -1,6 +1,16 @@
-import { type IpFamily, millis, parseIp, type ServiceKey } from '@switchyard/core';
+import { type IpFamily, millis } from '@switchyard/core';
 import type { HttpAnswer } from '@switchyard/core/health';
-import { getRequest, ManualClock } from '@switchyard/core/testing';
+import {
+  type EndpointSpec,
+  getRequest,
+  ManualClock,
+  node,
+  service,
+  type ServiceSpec,
+  slice,
+  tableOf,
+  tableOptions,
+} from '@switchyard/core/testing';
 import { type NodeReply } from '@switchyard/drain-gate';
 import { expect, test } from 'vitest';
 import { debugState, tableOfFamily } from '../http/testing/debug-bench.ts';
@@ -67,32 +77,61 @@ test('after its time it answers with what it has', async () => {
   expect((await answer).slicesVersion).toBe(105);
 });
 
-test.each<readonly [string, string, NodeReply['used']]>([
-  [
-    'that other endpoints could replace is still chosen',
-    '10.244.1.5,shop/cart',
-    [{ address: parseIp('10.244.1.5'), service: 'shop/cart' as ServiceKey, policies: ['Cluster', 'Local'] }],
-  ],
-  ['that is not serving is not chosen', '10.244.2.6,shop/cart', []],
-  ['of another Service is not of this one', '10.244.1.5,shop/cart-api', []],
-  ['of a Service that is not known is not chosen', '10.244.1.5,shop/none', []],
-])('a pod %s', async (_, pod, used) => {
-  expect((await nodeAnswer(stateOf(), `pod=${pod}`)).used).toEqual(used);
-});
+/** A state whose Service shop/cart has these endpoints, of node n1 and n2. */
+function cartState(endpoints: readonly EndpointSpec[], spec: ServiceSpec = {}): DrainState {
+  const ports = [{ name: 'http', port: 80 }];
+  const cluster = {
+    services: [
+      service('shop/cart', {
+        external: 'Local',
+        healthCheckNodePort: 30_001,
+        loadBalancerIps: ['198.51.100.7'],
+        ports,
+        ...spec,
+      }),
+    ],
+    slices: [slice('shop/cart', { ports: [{ name: 'http', port: 8080 }], endpoints })],
+    nodes: [node('n1')],
+  };
+  const table = tableOf(cluster, tableOptions({ ipFamily: 'IPv4' }));
+  return stateOf({ tables: () => new Map([['IPv4', table]]) });
+}
 
-test.each<readonly [string, 'Cluster' | 'Local', readonly [string, string], boolean]>([
-  ['from outside alone has its health checks', 'Cluster', ['Cluster', 'Local'], true],
-  ['from pods, too, has none: they do not leave', 'Local', ['Local', 'Local'], false],
-])('use by policy Local %s', async (_, internal, __, isChecked) => {
-  const table = tableOfFamily('IPv4');
-  const [key, cart] = [...table.services].find(([, { service }]) => service === 'shop/cart') ?? [];
-  if (key === undefined || cart === undefined) throw new Error('no cart');
-  const endpoints = { ...cart.endpoints, Cluster: [] };
-  const services = new Map([[key, { ...cart, endpoints, policies: { ...cart.policies, internal } }]]);
-  const state = stateOf({ tables: () => new Map([['IPv4', { ...table, services }]]) });
-  const { used } = await nodeAnswer(state, 'pod=10.244.1.5,shop/cart');
-  expect(used).toMatchObject([{ policies: ['Local'] }]);
-  expect(used[0]?.checkedBy).toEqual(isChecked ? clients : undefined);
+const own = { ip: '10.244.1.5', node: 'n1' };
+const other = { ip: '10.244.2.5', node: 'n2' };
+const used = (policies: readonly string[]): object => ({ address: own.ip, service: 'shop/cart', policies });
+
+test.each<readonly [string, readonly EndpointSpec[], ServiceSpec, readonly object[]]>([
+  ['that is ready does not end', [own, other], {}, []],
+  [
+    'that ends is not chosen beside a ready one on the node',
+    [{ ...own, terminating: true }, { ip: '10.244.1.6', node: 'n1' }, other],
+    {},
+    [],
+  ],
+  ['that ends, and serves no more, is not chosen', [{ ...own, terminating: true, serving: false }], {}, []],
+  ['that ends as the last one is chosen', [{ ...own, terminating: true }], {}, [used(['Cluster', 'Local'])]],
+  [
+    'that ends as the last one of the node is chosen for load balancers, who have checked it',
+    [{ ...own, terminating: true }, other],
+    {},
+    [{ ...used(['Local']), checkedBy: clients }],
+  ],
+  [
+    'that pods of the node are led to does not wait for load balancers alone',
+    [{ ...own, terminating: true }, other],
+    { internal: 'Local' },
+    [used(['Local'])],
+  ],
+  [
+    'that is published although it is not ready stays chosen',
+    [{ ...own, ready: true, terminating: true }, other],
+    {},
+    [used(['Cluster', 'Local'])],
+  ],
+])('a pod %s', async (_, endpoints, spec, expected) => {
+  expect((await nodeAnswer(cartState(endpoints, spec), 'service=shop/cart')).used).toEqual(expected);
+  expect((await nodeAnswer(cartState(endpoints, spec), 'service=shop/none')).used).toEqual([]);
 });
 
 test('an asked Service whose last apply failed is named', async () => {
@@ -107,8 +146,8 @@ test('an asked Service whose last apply failed is named', async () => {
     ]),
   );
   const state = { ...base, status: () => ({ ...base.status(), families }) };
-  expect((await nodeAnswer(state, 'pod=10.244.1.5,shop/cart')).failed).toEqual(['shop/cart']);
-  expect((await nodeAnswer(state, 'pod=10.244.1.9,shop/cart-api')).failed).toEqual([]);
+  expect((await nodeAnswer(state, 'service=shop/cart')).failed).toEqual(['shop/cart']);
+  expect((await nodeAnswer(state, 'service=shop/cart-api')).failed).toEqual([]);
 });
 
 test('connections are counted, or it says why not', async () => {

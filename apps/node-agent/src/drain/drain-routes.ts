@@ -1,10 +1,12 @@
 import {
   type ForwardingTable,
   type IpAddress,
+  isOffered,
   messageOf,
   millis,
   type ServiceForwarding,
   type ServiceKey,
+  type TrafficPolicy,
   servicePortParts,
   sleepUntil,
   tryParseIp,
@@ -17,7 +19,6 @@ import {
   type NodeReply,
   parseNodeQuery,
   type PodUse,
-  type ServedPod,
 } from '@switchyard/drain-gate';
 import type { DebugState } from '../http/debug-state.ts';
 import { get, type Route } from '../http/route.ts';
@@ -50,7 +51,7 @@ function nodeRoute(state: DrainState): HttpHandler {
     waiting++;
     try {
       await untilVersion(state, { version: question.after, end: state.clock.monotonic() + question.timeout }, signal);
-      return jsonAnswer(200, nodeReply(state, question.pods));
+      return jsonAnswer(200, nodeReply(state, question.services));
     } finally {
       waiting--;
     }
@@ -84,9 +85,9 @@ function appliedVersion({ status }: Pick<DrainState, 'status'>): number {
   return Math.min(...[...status().families.values()].map(({ slicesVersion }) => slicesVersion));
 }
 
-function nodeReply(state: DrainState, pods: readonly ServedPod[]): NodeReply {
+function nodeReply(state: DrainState, services: readonly ServiceKey[]): NodeReply {
   const tables = [...state.tables().values()];
-  const asked = new Set(pods.map(({ service }) => service));
+  const asked = new Set(services);
   const failed = [...state.status().families.values()]
     .flatMap(({ failedServices }) => [...failedServices.keys()])
     .map((key) => serviceOf(key))
@@ -95,7 +96,7 @@ function nodeReply(state: DrainState, pods: readonly ServedPod[]): NodeReply {
     node: state.nodeName,
     slicesVersion: appliedVersion(state),
     failed: [...new Set(failed)],
-    used: pods.length === 0 ? [] : pods.flatMap((pod) => useOf(pod, tables, state)),
+    used: [...asked].flatMap((service) => usesOf(service, tables, state)),
   };
 }
 
@@ -104,24 +105,24 @@ function serviceOf(key: Parameters<typeof servicePortParts>[0]): ServiceKey {
   return `${namespace}/${name}` as ServiceKey; // the part before the port
 }
 
-/** None if no rule of this node leads a new connection to the pod. */
-function useOf(
-  { address, service }: ServedPod,
+/** Endpoints of a Service that end, and to which rules of this node lead new connections. */
+function usesOf(
+  service: ServiceKey,
   tables: readonly ForwardingTable[],
   { healthClients }: DrainState,
 ): readonly PodUse[] {
   const ports = tables.flatMap((table) => portsOf(table, service));
-  const leads = (policy: 'Cluster' | 'Local'): readonly ServiceForwarding[] =>
-    ports.filter(({ endpoints }) => endpoints[policy].some((endpoint) => endpoint.address === address));
-  const local = leads('Local');
-  const policies = [
-    ...(leads('Cluster').length > 0 ? (['Cluster'] as const) : []),
-    ...(local.length > 0 ? (['Local'] as const) : []),
-  ];
-  if (policies.length === 0) return [];
-  const isOnlyFromOutside = !policies.includes('Cluster') && local.every((port) => port.policies.internal !== 'Local');
-  const checkedBy = isOnlyFromOutside ? healthClients(service) : undefined;
-  return [{ address, service, policies, ...(checkedBy === undefined ? {} : { checkedBy }) }];
+  const policiesOf = new Map<IpAddress, Set<TrafficPolicy>>();
+  for (const policy of ['Cluster', 'Local'] as const) {
+    for (const { address } of ports.flatMap(({ endpoints }) => endpoints[policy]).filter((one) => !isOffered(one))) {
+      policiesOf.set(address, (policiesOf.get(address) ?? new Set()).add(policy));
+    }
+  }
+  const isOnlyFromOutside = ports.every(({ policies }) => policies.internal !== 'Local');
+  return [...policiesOf].map(([address, policies]) => {
+    const checkedBy = policies.has('Cluster') || !isOnlyFromOutside ? undefined : healthClients(service);
+    return { address, service, policies: [...policies], ...(checkedBy === undefined ? {} : { checkedBy }) };
+  });
 }
 
 /** The ports of a Service, which follow each other in a table. */
