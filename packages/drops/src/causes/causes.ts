@@ -13,7 +13,8 @@ export const causes = {
   invalidSegment:
     'connection tracking lost the connection: see that both directions pass this node, and nf_conntrack_tcp_be_liberal',
   conntrackFull: 'raise net.netfilter.nf_conntrack_max (conntrack.maxPerCore), or find who opens so many flows',
-  conntrackClash: 'two packets of one new UDP flow raced; clients should wait for the first answer, or use TCP',
+  conntrackClash:
+    'the ports from one address to one endpoint are used up, or two new flows raced for one: see insert_failed in `conntrack -S`; add endpoints, or keep connections open',
   reversePath: 'set net.ipv4.conf.*.rp_filter to 2 (loose) on the interface, or mend the route back to the sender',
   noRoute: 'add a route to the address on this node: see `ip route get`, and the network plugin',
   neighbour:

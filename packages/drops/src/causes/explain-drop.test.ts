@@ -148,7 +148,7 @@ describe('a drop of netfilter that is no refusal', () => {
     ],
     [
       'a clash',
-      { place: hook, flow: { ...toCart, isConfirmed: false } },
+      { place: place('hook', 'postrouting'), flow: { ...toCart, isAnswered: false } },
       { conntrack: { full: 0, clashes: 1 } },
       'conntrackClash',
       'sure',

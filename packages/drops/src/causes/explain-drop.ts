@@ -11,12 +11,13 @@ import {
   sourceClassOf,
 } from '@switchyard/core';
 import type { PlacedDrop } from '../kernel/drop-counter.ts';
-import type { DropPlace } from '../kernel/kernel-functions.ts';
+import type { DropPlace, PacketPlace } from '../kernel/kernel-functions.ts';
 import { type CauseCode, causes, causesByReason, harmlessReasons } from './causes.ts';
 import { type NodeView, type Subject, subjectOf, tcpFlagBits as flags } from './drop-subject.ts';
 import { isEnding, isOfNoService } from './endpoint-use.ts';
 import { refusalCause } from './refusal-cause.ts';
 import { closedOnData, type Found, socketCause } from './socket-cause.ts';
+import { isUntracked, isUntranslated, lostConnection } from './untracked-segment.ts';
 
 /** Lost packets of a Service, and why. */
 export interface Loss {
@@ -102,6 +103,7 @@ function byReason(subject: Subject): Found {
   const cause = causesByPlace[place.by] ?? causesByReason[reason] ?? 'kernel';
   if (waysOfDeletedPods.has(cause) && subject.drop.direction === 'request' && isEnding(subject))
     return deleted(subject);
+  if (cause === 'noRoute' && isUntranslated(subject)) return lostConnection;
   return {
     cause,
     why: `${kernelTexts[cause] ?? `the kernel dropped it: ${reason}`}${routeText(subject)}`,
@@ -167,10 +169,16 @@ function staleness({ drop, services, isEndpoint }: Subject): Found | undefined {
     : { cause: 'staleFlow', why: `the flow still leads to a deleted endpoint: ${symptom}`, certainty: 'sure' };
 }
 
+/** Hooks at which connection tracking enters new flows; undefined: unknown. */
+const entryHooks: ReadonlySet<PacketPlace | undefined> = new Set<PacketPlace | undefined>([
+  'input',
+  'postrouting',
+  undefined,
+]);
+
 function netfilterCause(subject: Subject): Found | undefined {
   const { drop, view, isNode } = subject;
   const { at, by } = drop.place;
-  const isNew = drop.flow?.isConfirmed !== true;
   if (!isNode)
     return {
       cause: 'otherRule',
@@ -180,23 +188,17 @@ function netfilterCause(subject: Subject): Found | undefined {
   if (by !== 'rule' && drop.flow === undefined && view.conntrack.full > 0) {
     return { cause: 'conntrackFull', why: 'connection tracking has no room for a new flow', certainty: 'sure' };
   }
-  if (by !== 'rule' && isNew && view.conntrack.clashes > 0) {
+  // Before Linux 6.16 the flow that was not entered is marked as confirmed.
+  if (by !== 'rule' && drop.flow?.isAnswered === false && entryHooks.has(at) && view.conntrack.clashes > 0) {
     return {
       cause: 'conntrackClash',
-      why: 'another flow with the same addresses and ports was entered first',
+      why: 'another flow to its endpoint has the same addresses and ports',
       certainty: 'sure',
     };
   }
   const refusal = refusalOf(subject);
   if (refusal !== undefined) return refusal;
-  const isSegment = drop.protocol === 'TCP' && (drop.tcpFlags & flags.syn) === 0;
-  if (isSegment && drop.flow === undefined && at === 'forward' && view.traits.invalidSegments === 'dropped') {
-    return {
-      cause: 'invalidSegment',
-      why: 'connection tracking knows no connection with this TCP segment',
-      certainty: 'likely',
-    };
-  }
+  if (isUntracked(subject) && at === 'forward' && view.traits.invalidSegments === 'dropped') return lostConnection;
   return {
     cause: 'otherRule',
     why: `a rule that is not of the Service proxy dropped it${hookText(at)}${chainText(subject)}`,

@@ -2,6 +2,7 @@ import { addressAndPort, type Port } from '@switchyard/core';
 import { type Subject, tcpFlagBits as flags } from './drop-subject.ts';
 import { isEnding } from './endpoint-use.ts';
 import type { Loss } from './explain-drop.ts';
+import { isUntranslated, lostConnection } from './untracked-segment.ts';
 
 /** Cause, sentence and certainty of a loss. */
 export type Found = Pick<Loss, 'cause' | 'why' | 'certainty'>;
@@ -29,6 +30,7 @@ export function socketCause(subject: Subject): Found | undefined {
   }
   if (drop.protocol === 'TCP' && handshake !== flags.syn) {
     if ((drop.tcpFlags & flags.data) === 0) return undefined; // the end of a connection
+    if (isUntranslated(subject)) return lostConnection;
     return {
       cause: 'applicationGone',
       why: `no socket of ${endpoint} has this connection any more`,

@@ -149,15 +149,18 @@ describe('a flow', () => {
       endpoint,
       endpointPort: 8443,
       isConfirmed: true,
+      isAnswered: false,
     });
   });
 
   test.each([
-    ['none', 0, false],
-    ['IPS_CONFIRMED', 8, true],
-    ['all but IPS_CONFIRMED', 0xfffffff7, false],
-  ])('with the status bits %s', (_, flowStatus, isConfirmed) => {
-    expect(read({ ...flow, flowStatus, direction: direction.request })?.flow).toMatchObject({ isConfirmed });
+    ['none', 0, false, false],
+    ['IPS_CONFIRMED', 8, true, false],
+    ['IPS_SEEN_REPLY', 2, false, true],
+    ['all but IPS_CONFIRMED', 0xfffffff7, false, true],
+  ])('with the status bits %s', (_, flowStatus, isConfirmed, isAnswered) => {
+    const record = read({ ...flow, flowStatus, direction: direction.request });
+    expect(record?.flow).toMatchObject({ isConfirmed, isAnswered });
   });
 });
 

@@ -39,6 +39,8 @@ export interface TrackedFlow {
   readonly endpointPort: number;
   /** False for a flow whose first packet was dropped. */
   readonly isConfirmed: boolean;
+  /** Whether packets of both directions passed. */
+  readonly isAnswered: boolean;
 }
 
 /** Bytes of a record's key and value: `struct sy_drop_key` and `sy_drop_value` of `native/bpf/drops.h`. */
@@ -49,8 +51,8 @@ const protocols: Readonly<Record<number, Protocol>> = { 6: 'TCP', 17: 'UDP', 132
 /** `SY_ANSWER` and `SY_GUESSED_ANSWER`. */
 const answers: ReadonlySet<number> = new Set([2, 4]);
 const firstGuess = 3;
-/** IPS_CONFIRMED */
-const confirmed = 1 << 3;
+/** IPS_SEEN_REPLY, IPS_CONFIRMED */
+const status = { answered: 1 << 1, confirmed: 1 << 3 } as const;
 
 /** Reads one record. `reasons`: names by number, see `readDropReasons`. */
 export function readDropRecord(
@@ -88,13 +90,15 @@ export function readDropRecord(
 function flowOf(key: Uint8Array, direction: number): TrackedFlow | undefined {
   if (direction >= firstGuess) return undefined;
   const from = viewOf(key);
+  const bits = from.getUint32(84, true);
   return {
     client: addressAt(key, 32),
     address: addressAt(key, 48),
     port: from.getUint16(80),
     endpoint: addressAt(key, 64),
     endpointPort: from.getUint16(82),
-    isConfirmed: (from.getUint32(84, true) & confirmed) !== 0,
+    isConfirmed: (bits & status.confirmed) !== 0,
+    isAnswered: (bits & status.answered) !== 0,
   };
 }
 

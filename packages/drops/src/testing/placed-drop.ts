@@ -48,7 +48,7 @@ export function place(by: DropPlace['by'], at?: DropPlace['at']): DropPlace {
   return { at, by };
 }
 
-/** A tracked flow of the client 10.244.9.9, confirmed unless said otherwise. */
+/** A tracked flow of the client 10.244.9.9, confirmed and answered unless said otherwise. */
 export function tracked(frontend: string, endpoint: string, isConfirmed = true): TrackedFlow {
   const [asked, chosen] = [placeOf(frontend), placeOf(endpoint)];
   return {
@@ -58,6 +58,7 @@ export function tracked(frontend: string, endpoint: string, isConfirmed = true):
     endpoint: chosen.address,
     endpointPort: chosen.port,
     isConfirmed,
+    isAnswered: isConfirmed,
   };
 }
 
