@@ -27,7 +27,8 @@ export const causes = {
   receiveBufferFull: 'read datagrams faster, raise SO_RCVBUF and net.core.rmem_max, or add pods',
   hairpinOff:
     'let the bridge send packets back out of the port they came from: hairpin mode of the network plugin, or promiscuous mode',
-  answerNotTranslated: 'the answer takes a way around this node: masquerade the traffic, or use policy Local',
+  answerNotTranslated:
+    'the answer takes a way around the node that translated the request: let that node masquerade the traffic, or use policy Local',
   staleFlow: 'connection tracking still leads this flow to a deleted endpoint: delete it with `conntrack -D`',
   staleRule: "the proxy's rules are behind the API: see its log, its last sync and its watch",
   notAccepted:

@@ -23,3 +23,9 @@ export function isEnding({ drop, services, isFormer }: Subject): boolean {
   const place = { address: drop.destination, port: drop.destinationPort };
   return isFormer || services.some((service) => endpointUse(service, place)?.isEnding === true);
 }
+
+/** Whether proxies may choose the endpoint, and its pod does not terminate. */
+export function isReady({ asked, services, isFormer }: Subject): boolean {
+  const uses = services.map((service) => endpointUse(service, asked));
+  return !isFormer && uses.some((use) => use?.isUsed === true && !use.isEnding);
+}

@@ -1,8 +1,9 @@
 import { parseIp } from '@switchyard/core';
-import { service, slice, tableOf } from '@switchyard/core/testing';
+import { service, slice, socketTraits, tableOf } from '@switchyard/core/testing';
 import { describe, expect, test } from 'vitest';
 import { place, placedDrop, podNetns, tcp } from '../testing/placed-drop.ts';
 import { nodeView } from '../testing/shop.ts';
+import type { NodeView } from './drop-subject.ts';
 import { explainDrop } from './explain-drop.ts';
 
 interface TestEndpoint {
@@ -92,5 +93,47 @@ describe('a packet straight to an endpoint on which nothing listens', () => {
     ];
     expect(causeWith(tableWith(draining, { others }))).toBeUndefined();
     expect(causeWith(tableWith(draining, { others, internal: 'Local' }))).toBeUndefined();
+  });
+});
+
+describe('a datagram from an endpoint for which the client has no socket', () => {
+  const dns = service('shop/dns', { ports: [{ port: 53, protocol: 'UDP' }] });
+  const tableWith = (endpoint: Partial<TestEndpoint>) =>
+    tableOf({
+      services: [dns],
+      slices: [
+        slice('shop/dns', {
+          ports: [{ port: 5353, protocol: 'UDP' }],
+          endpoints: [{ ip: '10.244.1.6', node: 'n1', ...endpoint }],
+        }),
+      ],
+    });
+  const drop = placedDrop({
+    protocol: 'UDP',
+    from: '10.244.1.6:5353',
+    to: '10.244.9.9:40000',
+    direction: 'answer',
+    reason: 'NO_SOCKET',
+    netns: podNetns,
+    place: place('kernel', 'input'),
+  });
+  const lossIn = (view: Partial<NodeView>) => explainDrop(drop, nodeView({ table: tableWith({}), ...view }));
+
+  test('is an answer that was not translated, or came too late', () => {
+    expect(lossIn({})).toMatchObject({
+      cause: 'answerNotTranslated',
+      certainty: 'likely',
+      why: '10.244.9.9 got an answer from 10.244.1.6:5353 itself, an endpoint of shop/dns:/UDP, and not from the address that it asked, or it had closed its socket',
+    });
+  });
+
+  test('is no loss where sockets lead to the endpoint itself', () => {
+    expect(lossIn({ traits: socketTraits })).toBeUndefined();
+  });
+
+  test('is no loss if the proxy has deleted its flow because the endpoint ends', () => {
+    expect(lossIn({ table: tableWith({ ready: false, serving: true, terminating: true }) })).toBeUndefined();
+    const empty = tableOf({ services: [dns] });
+    expect(lossIn({ table: empty, tableBefore: tableWith({}) })).toBeUndefined();
   });
 });

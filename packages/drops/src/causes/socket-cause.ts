@@ -1,6 +1,6 @@
 import { addressAndPort, type Port } from '@switchyard/core';
 import { type Subject, tcpFlagBits as flags } from './drop-subject.ts';
-import { isEnding } from './endpoint-use.ts';
+import { isEnding, isReady } from './endpoint-use.ts';
 import type { Loss } from './explain-drop.ts';
 import { isUntranslated, lostConnection } from './untracked-segment.ts';
 
@@ -17,17 +17,10 @@ export function closedOnData({ drop }: Subject): Found | undefined {
 
 /** No socket took the packet. */
 export function socketCause(subject: Subject): Found | undefined {
-  const { drop, asked, services, client, isEndpoint, view } = subject;
+  const { drop } = subject;
+  if (drop.direction === 'answer') return answerCause(subject);
   const endpoint = addressAndPort(drop.destination, drop.destinationPort as Port); // a port of a packet
   const handshake = drop.tcpFlags & (flags.syn | flags.ack);
-  if (drop.direction === 'answer') {
-    // Otherwise the client has closed; behind sockets that lead to endpoints themselves, always.
-    if (handshake !== (flags.syn | flags.ack) || !isEndpoint || view.traits.translation === 'sockets') return undefined;
-    const from = addressAndPort(asked.address, asked.port as Port); // a port of a packet
-    const of = services.map(({ key }) => key).join(', ');
-    const why = `${client} got an answer from ${from} itself, an endpoint of ${of}, and not from the address that it asked`;
-    return { cause: 'answerNotTranslated', why, certainty: 'likely' };
-  }
   if (drop.protocol === 'TCP' && handshake !== flags.syn) {
     if ((drop.tcpFlags & flags.data) === 0) return undefined; // the end of a connection
     if (isUntranslated(subject)) return lostConnection;
@@ -42,4 +35,18 @@ export function socketCause(subject: Subject): Found | undefined {
     return { cause: 'applicationGone', why, certainty: 'sure' };
   }
   return { cause: 'noListener', why: `nothing listens on ${endpoint}`, certainty: 'sure' };
+}
+
+/** No socket of the client took the answer. Mostly the client has closed; where sockets lead to endpoints themselves, always. */
+function answerCause(subject: Subject): Found | undefined {
+  const { drop, asked, services, client, isEndpoint, view } = subject;
+  if (!isEndpoint || view.traits.translation === 'sockets') return undefined;
+  const isFirst = (drop.tcpFlags & (flags.syn | flags.ack)) === (flags.syn | flags.ack);
+  // The proxy deletes UDP flows of endpoints that end, and their late answers are not translated either.
+  if (drop.protocol === 'UDP' ? !isReady(subject) : !isFirst) return undefined;
+  const from = addressAndPort(asked.address, asked.port as Port); // a port of a packet
+  const of = services.map(({ key }) => key).join(', ');
+  const doubt = drop.protocol === 'UDP' ? ', or it had closed its socket' : '';
+  const why = `${client} got an answer from ${from} itself, an endpoint of ${of}, and not from the address that it asked${doubt}`;
+  return { cause: 'answerNotTranslated', why, certainty: 'likely' };
 }
