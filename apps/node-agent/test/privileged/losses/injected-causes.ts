@@ -1,15 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type IpAddress, millis } from '@switchyard/core';
 import { createProber, startEchoServer } from '@switchyard/lab';
-import { enterFlows, flushFlows } from './conntrack-entries.ts';
-import {
-  manyFlows,
-  sendDatagrams,
-  sendLater,
-  sleepingListener,
-  sleepingReceiver,
-  waitForAnswer,
-} from './lossy-programs.ts';
+import { sendDatagrams, sendLater, sleepingListener, sleepingReceiver, waitForAnswer } from './lossy-programs.ts';
 import {
   addressOf,
   attempt,
@@ -23,6 +15,8 @@ import {
   unserved,
 } from './injection.ts';
 import type { GivenService, LossSite } from './loss-site.ts';
+import { trackingCauses } from './tracking-causes.ts';
+import { untranslatedAnswers } from './untranslated-answers.ts';
 
 const requests = 'IP saddr CALLER meta l4proto { tcp, udp }';
 
@@ -178,11 +172,11 @@ export const injectedCauses: readonly InjectedCause[] = [
       const place = unserved(given);
       const clusterIp = await serve(site, place);
       const application = startEchoServer(site.server, { pod: 'victim', tcp: [place.targetPort] });
-      await waitForAnswer(site.caller, clusterIp, 'victim');
+      await waitForAnswer(site.caller, { address: clusterIp, port: 80 }, 'victim');
       await sleep(600); // attempts before it listened are read and done
       return {
         send: async () => {
-          const { ended } = await sendLater(site, clusterIp);
+          const { ended } = await sendLater(site.callerPod, { address: clusterIp, port: 80 });
           await application.stop(millis(0));
           await ended;
         },
@@ -248,52 +242,8 @@ export const injectedCauses: readonly InjectedCause[] = [
       };
     },
   },
-  {
-    name: 'answer takes a way around the node',
-    netns: 'pod',
-    cause: 'answerNotTranslated',
-    direction: 'answer',
-    why: /got an answer from .* itself/,
-    protocols: ['TCP'],
-    modes: ['nftables', 'iptables'], // in the ebpf mode the client sends to the endpoint itself
-    inject: async (site, place) => {
-      const clusterIp = await serve(site, place);
-      const caller = addressOf(site.callerPod, place.ipFamily);
-      const mac = '02:00:00:00:00:01';
-      const link = `ip link add around type veth peer name around address ${mac} netns ${site.callerPod.namespace}`;
-      await site.shell(site.server, `${link} && ip link set around up`);
-      await site.shell(site.callerPod, 'ip link set around up');
-      await site.shell(
-        site.server,
-        `ip neigh add ${caller} lladdr ${mac} dev around && ip route add ${caller} dev around`,
-      );
-      return {
-        send: attempt(site.caller, { address: clusterIp, port: 80 }),
-        undo: () => site.shell(site.server, 'ip link delete around'),
-      };
-    },
-  },
-  {
-    name: 'connection tracking full',
-    isOnce: true,
-    cause: 'conntrackFull',
-    families: ['IPv4'],
-    modes: ['nftables', 'iptables'],
-    inject: async (site, place) => {
-      const clusterIp = await serve(site, place);
-      const max = Number(await site.shell(site.node, 'cat /proc/sys/net/netfilter/nf_conntrack_max'));
-      const { signal } = new AbortController();
-      await enterFlows(site.node, manyFlows(max), signal);
-      const send = attempt(site.caller, { address: clusterIp, port: 80 });
-      return {
-        send: async (protocol) => {
-          await enterFlows(site.node, manyFlows(1000, { from: max }), signal); // in place of flows that have ended
-          return send(protocol);
-        },
-        undo: async () => flushFlows(site.node),
-      };
-    },
-  },
+  ...untranslatedAnswers,
+  ...trackingCauses,
   {
     name: 'accept queue of the application full',
     isOnce: true,

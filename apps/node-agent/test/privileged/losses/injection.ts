@@ -49,17 +49,18 @@ export interface Target {
   readonly address: string;
   readonly port: number | Readonly<Record<ProbedProtocol, number>>;
   readonly source?: string;
+  readonly sourcePort?: number;
 }
 
 /** One attempt of a prober. */
-export function attempt(prober: Prober, { address, port, source }: Target): Injection['send'] {
+export function attempt(prober: Prober, { address, port, ...source }: Target): Injection['send'] {
   return (protocol) =>
     prober.probe({
       protocol: protocol === 'TCP' ? 'tcp' : 'udp',
       address,
       port: typeof port === 'number' ? port : port[protocol],
       timeout,
-      ...(source === undefined ? {} : { source }),
+      ...source,
     });
 }
 
@@ -153,7 +154,7 @@ export function staleRules(
       const endpoints = [{ address: addressOf(victim, ipFamily) }];
       const { clusterIp } = await site.make({ name: service, ipFamily, targetPort, endpoints });
       await site.settled();
-      await waitForAnswer(site.caller, clusterIp, 'victim');
+      await waitForAnswer(site.caller, { address: clusterIp, port: 80 }, 'victim');
       const socket = await site.caller.connectUdp({ protocol: 'udp', address: clusterIp, port: 80 });
       await socket.ask(timeout);
       site.pauseProxy();

@@ -89,7 +89,7 @@ export interface WhyReply {
   readonly losses: readonly Loss[];
 }
 
-export const echoPorts: readonly number[] = Array.from({ length: 60 }, (_, index) => 8100 + index);
+export const echoPorts: readonly number[] = Array.from({ length: 80 }, (_, index) => 8100 + index);
 
 /** A proxy whose losses are explained: an agent in one of its modes, or another program with an observer beside it. */
 export interface ObservedProxy {

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { Prober } from '@switchyard/lab';
+import type { LabHost, Prober } from '@switchyard/lab';
 import { until } from '../agent-log.ts';
 import type { EnteredFlow } from './conntrack-entries.ts';
 import type { LossSite } from './loss-site.ts';
@@ -34,24 +34,34 @@ export const sleepingListener: string = `
   sleep 60;
 `;
 
-/** Connects, says so, and writes 0.6 s later: a first time, and again after the answer to it. */
+/** Where a Service or a server answers. */
+export interface ServedPlace {
+  readonly address: string;
+  readonly port: number;
+}
+
+/** Connects, says so, and writes 0.6 s later: a first time, and again after the answer to it. Its reset ends repeated segments, which would be later losses. */
 const lateWriter = `
-  const socket = require('node:net').connect({ host: process.argv[1], port: 80, allowHalfOpen: true });
+  const [host, port] = process.argv.slice(1);
+  const socket = require('node:net').connect({ host, port: Number(port), allowHalfOpen: true });
   socket.on('error', () => process.exit(0));
   socket.resume();
   socket.on('connect', () => {
     console.log('connected');
     for (const time of [600, 800]) setTimeout(() => socket.write('x'), time);
-    setTimeout(() => process.exit(0), 1000);
+    setTimeout(() => {
+      socket.resetAndDestroy();
+      process.exit(0);
+    }, 1000);
   });
 `;
 
 /** Resolves when it is connected. */
 export async function sendLater(
-  { callerPod }: LossSite,
-  address: string,
+  host: LabHost,
+  { address, port }: ServedPlace,
 ): Promise<{ readonly ended: Promise<unknown> }> {
-  const writer = callerPod.spawn(process.execPath, ['-e', lateWriter, address], { logName: 'late-writer' });
+  const writer = host.spawn(process.execPath, ['-e', lateWriter, address, String(port)], { logName: 'late-writer' });
   await until(async () => (await readFile(writer.logFile, 'utf8')).includes('connected'));
   return writer;
 }
@@ -77,6 +87,6 @@ export function sendDatagrams(site: LossSite, { address, count, length }: Datagr
   return site.callerPod.run(process.execPath, ['-e', datagramSender, address, String(count), String(length)]);
 }
 
-export async function waitForAnswer(prober: Prober, address: string, by: string): Promise<void> {
-  await prober.awaitAnswer({ protocol: 'tcp', address, port: 80, timeout: 300 }, { by, interval: 50, timeout: 5_000 });
+export async function waitForAnswer(prober: Prober, { address, port }: ServedPlace, by: string): Promise<void> {
+  await prober.awaitAnswer({ protocol: 'tcp', address, port, timeout: 300 }, { by, interval: 50, timeout: 5_000 });
 }
