@@ -89,7 +89,7 @@ export function addressOf(pod: LabPod, ipFamily: IpFamily): string {
   return pod.addresses[ipFamily] ?? '';
 }
 
-function ipWord(ipFamily: IpFamily): string {
+export function ipWord(ipFamily: IpFamily): string {
   return ipFamily === 'IPv4' ? 'ip' : 'ip6';
 }
 
