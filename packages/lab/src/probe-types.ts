@@ -114,14 +114,8 @@ export type CallHandlers<
 };
 
 /** Calls of a probe agent over Node's IPC channel. */
-export interface ProberCalls extends Pick<TrafficCalls, 'await' | 'open' | 'exchange' | 'close'> {
+export interface ProberCalls extends Pick<TrafficCalls, 'await' | 'open' | 'exchange' | 'close' | 'connect' | 'ask'> {
   readonly probe: { readonly argument: ProbeRequest; readonly result: ProbeResult };
-  /** Connects a UDP socket, which sends nothing yet. */
-  readonly connect: { readonly argument: ProbeRequest; readonly result: { readonly connection: number } };
-  readonly ask: {
-    readonly argument: { readonly connection: number; readonly timeout: number };
-    readonly result: ProbeResult;
-  };
 }
 
 /** From the owner to the probe agent. */

@@ -36,6 +36,8 @@ export function createTrafficHandlers(identity: EchoIdentity): CallHandlers<Traf
     open: kept.open,
     exchange: kept.exchange,
     close: kept.close,
+    connect: kept.connect,
+    ask: kept.ask,
     ...createLoads(),
   };
 }

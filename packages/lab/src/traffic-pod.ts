@@ -81,6 +81,13 @@ export interface TrafficCalls {
     readonly result: ProbeExchange;
   };
   readonly close: { readonly argument: { readonly connection: number }; readonly result: Record<string, never> };
+  /** Connects a UDP socket, which sends nothing yet. */
+  readonly connect: { readonly argument: ProbeRequest; readonly result: { readonly connection: number } };
+  /** Sends one datagram by a socket of `connect`. */
+  readonly ask: {
+    readonly argument: { readonly connection: number; readonly timeout: number };
+    readonly result: ProbeResult;
+  };
   /** Starts an open loop. */
   readonly load: {
     readonly argument: LoadProgramOptions;

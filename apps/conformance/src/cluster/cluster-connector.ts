@@ -1,7 +1,7 @@
 import { addressAndPort, type IpFamily, ipFamilyOf, millis, type SourceClass, UsageError } from '@switchyard/core';
 import type { ProbeConnection, ProbeResult, TrafficProbe } from '@switchyard/lab';
 import type { ScenarioFlow } from '@switchyard/scenarios';
-import type { FlowConnector } from '../model/test-environment.ts';
+import type { AskingSocket, FlowConnector } from '../model/test-environment.ts';
 import type { AddressBook } from './object-writer.ts';
 import { type EchoPool, realPort } from './echo-pool.ts';
 import { startRemoteLoad } from './remote-load.ts';
@@ -38,6 +38,22 @@ export function connectInCluster(flow: ScenarioFlow, place: ClusterPlace, signal
     const argument = { probes: Array.from({ length: count }, () => probe), isOneByOne: flow.sourcePort !== undefined };
     return (await callPod(caller, sender, { name: 'probe', argument }, signal)).results;
   };
+  const askingSocket = async (isUnconnected: boolean): Promise<AskingSocket> => {
+    if (flow.protocol !== 'UDP') {
+      throw new UsageError('cluster.dial', 'only a UDP socket can send several requests');
+    }
+    const argument = { ...probe, isUnconnected };
+    const { connection } = await callPod(caller, sender, { name: 'connect', argument }, signal);
+    return {
+      ask: async () => {
+        const ask = { name: 'ask', argument: { connection, timeout: exchangeTimeout } } as const;
+        return seenInCluster(await callPod(caller, sender, ask, signal), context);
+      },
+      close: async () => {
+        await callPod(caller, sender, { name: 'close', argument: { connection } }, signal);
+      },
+    };
+  };
   const needTcp = (what: string): void => {
     if (flow.protocol === 'TCP') return;
     throw new UsageError('cluster.dial', `cannot ${what} over ${flow.protocol}: only over TCP`);
@@ -54,6 +70,8 @@ export function connectInCluster(flow: ScenarioFlow, place: ClusterPlace, signal
       const held = connection === undefined ? undefined : heldConnection(caller, sender, connection, signal);
       return { seen: seenInCluster(result, context), connection: held };
     },
+    connected: () => askingSocket(false),
+    unconnected: () => askingSocket(true),
     load: (options) => {
       needTcp('run a load');
       const url = `tcp://${addressAndPort(to.address, to.port)}`;

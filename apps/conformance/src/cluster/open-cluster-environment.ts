@@ -181,17 +181,13 @@ function environmentOf({ place, marked, families, traits, about, dispose }: Part
     target: 'cluster',
     proxyUnderTest: about,
     ipFamilies: families,
-    /** From outside only NodePorts can be reached: `stepObstacle` excludes other steps of scenarios, `obstacle` sequences. */
-    can: new Set(['sendFromOutside', 'holdConnections', 'load']),
+    /** From outside only NodePorts can be reached: `stepObstacle` excludes other steps of scenarios and checks of sequences. */
+    can: new Set(['sendFromOutside', 'holdConnections', 'holdSockets', 'load']),
     proxy: undefined,
     lab: undefined,
     cluster: undefined,
     nodes: place.nodes,
-    obstacle: (one) => {
-      if (one.kind === 'scenario') return scenarioObstacle(one.scenario, traits);
-      const isToAny = one.needs.includes('sendFromOutside');
-      return isToAny ? "it sends from outside to more than the node's own address" : undefined;
-    },
+    obstacle: (one) => (one.kind === 'scenario' ? scenarioObstacle(one.scenario, traits) : undefined),
     stepObstacle: stepObstacleOnCluster,
     reset: async (_agent, signal) => {
       await writer.writeServices([], signal);

@@ -97,8 +97,9 @@ function realRange(range: string, { nodes, senders }: ClusterPlace): readonly st
     ['172.18.0.0/24', [node1, node2]],
     ['172.18.0.100/32', [node2]],
     ['172.18.0.11/32', [node1]],
-    // node2 is the outside here, so a documentation address stands for a host that never sends.
+    // node2 is the outside here, so documentation addresses stand for hosts that never send.
     ['172.18.0.12/32', [parseIp(ipFamily === 'IPv4' ? '192.0.2.12' : '2001:db8:2::12')]],
+    ['172.18.0.50/32', [parseIp(ipFamily === 'IPv4' ? '192.0.2.50' : '2001:db8:2::50')]],
   ];
   const found = substitutes.find(([planned]) => range === planned || range === ipv6TwinOfCidr(planned));
   if (found === undefined) return [range];

@@ -136,6 +136,12 @@ describe('runRound', () => {
       expected: 'a skipped: inconclusive: rate limited: too many',
     },
     {
+      title: 'a program all of whose checks are beyond the environment is a skip',
+      environment: environmentWith(right),
+      one: sequenceCase('a', async (_bed, record) => record.skip({ id: 'x', because: 'no way to send that' })),
+      expected: 'a skipped: no way to send that',
+    },
+    {
       title: 'a program that could not decide one of its checks has passed the other',
       environment: environmentWith(right),
       one: sequenceCase('a', async (_bed, record) => {

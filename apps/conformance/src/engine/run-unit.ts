@@ -13,6 +13,7 @@ import type {
   InconclusiveCheck,
   PacketPath,
   RolloutTimeline,
+  SkippedStep,
 } from '../model/report-file.ts';
 import type { TestEnvironment, OwnEnd, CaseRecorder, FlowAt } from '../model/test-environment.ts';
 import { orMessage } from '../trace/trace-flow.ts';
@@ -161,21 +162,24 @@ class Attempt {
 
   async result(): Promise<CaseResult> {
     const { id, title, why, tags, families } = this.#case;
-    const { rollouts } = this.#recording;
+    const { rollouts, skipped } = this.#recording;
     const { checks, withoutVerdict } = await this.#recording.results();
     const isDone = this.#end !== undefined;
     const hasFailed = checks.some(({ isAsExpected }) => !isAsExpected);
     const hasVerdict = checks.length + rollouts.length > 0;
     const [open] = withoutVerdict;
-    const isUndecided = isDone && !hasVerdict && open !== undefined;
+    const [left] = skipped;
+    const whyOpen = open === undefined ? left?.because : `inconclusive: ${open.because}`;
+    const isUndecided = isDone && !hasVerdict && whyOpen !== undefined;
     const verdict: CaseStatus = hasFailed ? 'failed' : 'passed';
     const status: CaseStatus = isUndecided ? 'skipped' : isDone && hasVerdict ? verdict : 'error';
     const reason = status === 'error' ? this.#whyNot(isDone) : undefined;
-    const because = isUndecided ? `inconclusive: ${open.because}` : reason;
+    const because = isUndecided ? whyOpen : reason;
     const undecided = withoutVerdict.length === 0 ? {} : { inconclusive: withoutVerdict };
+    const leftOut = skipped.length === 0 ? {} : { skippedSteps: skipped };
     const duration = millis((this.#end ?? systemClock.monotonic()) - this.#start);
     const about = { id, title, why, tags, families, status, because };
-    return { ...about, startedAt: this.#startedAt, duration, checks, rollouts, ...undecided };
+    return { ...about, startedAt: this.#startedAt, duration, checks, rollouts, ...undecided, ...leftOut };
   }
 
   #whyNot(isDone: boolean): string {
@@ -201,6 +205,8 @@ const notTraced = `not followed: it is after the ${mostTraced} failures of this 
 /** A case's results so far. */
 interface Recording extends CaseRecorder {
   readonly rollouts: readonly RolloutTimeline[];
+  /** Checks that the environment cannot make. */
+  readonly skipped: readonly SkippedStep[];
   /** Resolves when the packets of failed checks have been traced. */
   traced(): Promise<unknown>;
   /** All checks with a verdict, once their packets have been traced, and those without one. */
@@ -216,6 +222,7 @@ function startRecording(environment: TestEnvironment, tell: (text: string) => vo
   const times = new EvidenceTimes(systemClock.now());
   const rollouts: RolloutTimeline[] = [];
   const undecided: InconclusiveCheck[] = [];
+  const skipped: SkippedStep[] = [];
   let traced = 0;
   const pathOf = async (at: FlowAt): Promise<readonly PacketPath[]> => {
     traced += 1;
@@ -232,6 +239,7 @@ function startRecording(environment: TestEnvironment, tell: (text: string) => vo
   };
   return {
     rollouts,
+    skipped,
     check: (given, at, since) => {
       const isAsExpected = given.expected === given.observed;
       const path = isAsExpected || at === undefined ? Promise.resolve([]) : pathOf(at);
@@ -240,6 +248,7 @@ function startRecording(environment: TestEnvironment, tell: (text: string) => vo
       recorded.push({ check: { ...given, isAsExpected, path: [] }, path, from: since ?? times.note(to), to });
     },
     inconclusive: (check) => void undecided.push(check),
+    skip: (step) => void skipped.push(step),
     rollout: (timeline) => void rollouts.push(timeline),
     progress: tell,
     traced: () => Promise.all(recorded.map(({ path }) => path)),

@@ -54,7 +54,7 @@ export interface CaseResult {
   readonly duration: Millis;
   readonly checks: readonly CheckResult[];
   readonly rollouts: readonly RolloutTimeline[];
-  /** Steps that the target cannot do; the case was run without them. Absent: none. */
+  /** Steps and checks that the target cannot do; the case was run without them. Absent: none. */
   readonly skippedSteps?: readonly SkippedStep[];
   /** Checks without a verdict. A case that has nothing else is a skip. Absent: none. */
   readonly inconclusive?: readonly InconclusiveCheck[];
@@ -70,7 +70,7 @@ export interface InconclusiveCheck {
   readonly because: string;
 }
 
-/** A step of a scenario that was left out. */
+/** A step of a scenario, or a check of a sequence, that was left out. */
 export interface SkippedStep {
   /** Like the id of a `CheckResult`: `outside/tcp`, `line 23`. */
   readonly id: string;

@@ -10,6 +10,7 @@ import type {
 } from '@switchyard/scenarios';
 import type { Ability, ConformanceCase } from './case.ts';
 import type { ProxyUnderTest, Target, CheckResult, InconclusiveCheck, RolloutTimeline } from './report-file.ts';
+import type { SkippedStep } from './report-file.ts';
 
 /** A state of one scenario to write to the cluster. */
 export interface ScenarioMoment {
@@ -162,6 +163,8 @@ export interface CaseRecorder {
   check(check: Omit<CheckResult, 'isAsExpected' | 'path'>, at?: FlowAt, since?: Millis): void;
   /** Records a check without a verdict, with the reason. It counts neither as passed nor as failed. */
   inconclusive(check: InconclusiveCheck): void;
+  /** Records a check that this environment cannot make. */
+  skip(step: SkippedStep): void;
   /** A rolling update's picture and figures. */
   rollout(timeline: RolloutTimeline): void;
   /** One line of live progress. */

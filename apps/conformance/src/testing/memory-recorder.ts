@@ -1,11 +1,12 @@
 import type { CaseRecorder } from '../model/test-environment.ts';
-import type { CheckResult, InconclusiveCheck, RolloutTimeline } from '../model/report-file.ts';
+import type { CheckResult, InconclusiveCheck, RolloutTimeline, SkippedStep } from '../model/report-file.ts';
 
 /** Keeps what a case records. */
 export class MemoryRecorder implements CaseRecorder {
   readonly checks: CheckResult[] = [];
   readonly rollouts: RolloutTimeline[] = [];
   readonly withoutVerdict: InconclusiveCheck[] = [];
+  readonly skipped: SkippedStep[] = [];
 
   check(given: Parameters<CaseRecorder['check']>[0]): void {
     this.checks.push({ ...given, isAsExpected: given.expected === given.observed, path: [] });
@@ -13,6 +14,10 @@ export class MemoryRecorder implements CaseRecorder {
 
   inconclusive(check: InconclusiveCheck): void {
     this.withoutVerdict.push(check);
+  }
+
+  skip(step: SkippedStep): void {
+    this.skipped.push(step);
   }
 
   rollout(timeline: RolloutTimeline): void {

@@ -1,7 +1,7 @@
 import { type IpAddress, ipFamilies, millis, type Millis, type Random } from '@switchyard/core';
 import { seededRandom } from '@switchyard/core/testing';
 import type { LoadOutcome, LoadResult, LoadRun, ProbeConnection } from '@switchyard/lab';
-import type { Scenario, ScenarioFlow, ScenarioHealthCheck, ScenarioState } from '@switchyard/scenarios';
+import type { Scenario, ScenarioFlow, ScenarioHealthCheck, ScenarioState, ScenarioStep } from '@switchyard/scenarios';
 import type {
   TestEnvironment,
   FlowConnector,
@@ -32,6 +32,8 @@ export interface ScriptedEnvironmentOptions {
   readonly about: ProxyUnderTest;
   /** Where it differs from one that does everything right. */
   readonly proxy: Partial<ScriptedProxy>;
+  /** Reason why a flow cannot be sent. Default: all can. */
+  readonly flowObstacle?: (flow: ScenarioFlow) => string | undefined;
 }
 
 /** An environment without packets: a kernel by core's tables, and a proxy that may be wrong in one way or another. */
@@ -44,6 +46,7 @@ export class ScriptedEnvironment implements TestEnvironment {
   readonly lab: undefined;
   readonly cluster: undefined;
   readonly #script: ScriptedProxy;
+  readonly #flowObstacle: (flow: ScenarioFlow) => string | undefined;
   readonly #clock: LeapingClock;
   readonly #kernel: ScriptedKernel;
   readonly #loads = new Set<ScriptedLoad>();
@@ -52,7 +55,8 @@ export class ScriptedEnvironment implements TestEnvironment {
   #isRunning = true;
   #startedAt = millis(0);
 
-  constructor({ clock, about, proxy }: ScriptedEnvironmentOptions) {
+  constructor({ clock, about, proxy, flowObstacle = () => undefined }: ScriptedEnvironmentOptions) {
+    this.#flowObstacle = flowObstacle;
     this.#clock = clock;
     this.#script = { ...rightProxy, ...proxy };
     this.proxyUnderTest = about;
@@ -68,8 +72,8 @@ export class ScriptedEnvironment implements TestEnvironment {
     };
   }
 
-  stepObstacle(): undefined {
-    return undefined;
+  stepObstacle(_scenario: Scenario, step: ScenarioStep): string | undefined {
+    return step.kind === 'flow' ? this.#flowObstacle(step.flow) : undefined;
   }
 
   obstacle(): undefined {

@@ -57,6 +57,16 @@ test.each(['tcp', 'udp'] as const)('each attempt of %s has a result, and a port 
   expect(results[0]).toMatchObject({ status: 'answered', by: 'one', seenSource: '127.0.0.1' });
 });
 
+test('a UDP socket stays open for several questions, from one port', async () => {
+  const probe = { protocol: 'udp', address: '127.0.0.1', port: echoPort } as const;
+  const { connection } = await call('connect', probe);
+  const ask = () => call('ask', { connection, timeout: 1000 });
+  const ports = [await ask(), await ask()].map((one) => (one.status === 'answered' ? one.seenSourcePort : one.status));
+  expect([typeof ports[0], new Set(ports).size]).toEqual(['number', 1]);
+  await call('close', { connection });
+  expect(await ask()).toMatchObject({ status: 'unreachable', code: 'EBADF' });
+});
+
 test('a port that is taken is reported, and the others are open', async () => {
   const taken = createServer().listen(0);
   await once(taken, 'listening');

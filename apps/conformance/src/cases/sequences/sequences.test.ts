@@ -1,4 +1,4 @@
-import type { DataplaneName } from '@switchyard/scenarios';
+import type { DataplaneName, ScenarioFlow } from '@switchyard/scenarios';
 import { millis } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import type { SequenceCase } from '../../model/case.ts';
@@ -16,14 +16,20 @@ interface Trial {
   readonly dataplane: DataplaneName;
   readonly proxy: Partial<ScriptedProxy>;
   readonly command?: string;
+  readonly flowObstacle?: (flow: ScenarioFlow) => string | undefined;
 }
 
-async function run(id: string, { dataplane, proxy, command }: Trial): Promise<MemoryRecorder> {
+async function run(id: string, { dataplane, proxy, command, ...more }: Trial): Promise<MemoryRecorder> {
   const clock = new LeapingClock();
   const found = sequenceCases({ dataplane, cell: 'dual' }, clock).find((one) => one.id === id);
   if (found === undefined) throw new Error(`no sequence is called ${id}`);
   const record = new MemoryRecorder();
-  await using environment = new ScriptedEnvironment({ clock, about: { name: 'scripted', dataplane, command }, proxy });
+  await using environment = new ScriptedEnvironment({
+    clock,
+    about: { name: 'scripted', dataplane, command },
+    proxy,
+    ...more,
+  });
   await found.run(environment, record, signal);
   return record;
 }
@@ -38,6 +44,20 @@ describe.each(dataplanes)('a proxy that does everything right, as %s', (dataplan
     const names = checks.map((check) => check.id);
     expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([]);
   });
+});
+
+test.each(ids)('%s records calls that the environment cannot make as skipped, and judges the others', async (id) => {
+  const because = 'no way';
+  const flowObstacle = ({ from }: ScenarioFlow): string | undefined => (from === 'outside' ? because : undefined);
+  const all = await run(id, { dataplane: 'nftables', proxy: {} });
+  const { checks, failed, skipped } = await run(id, { dataplane: 'nftables', proxy: {}, flowObstacle });
+  expect(failed).toEqual([]);
+  expect(skipped.every((step) => step.because === because)).toBe(true);
+  const left = checks.filter(({ what }) => what.includes('outside port') || what.includes('outside to '));
+  expect(left.map((check) => check.id)).toEqual([]);
+  const known = [...checks, ...skipped].map((check) => check.id);
+  const isKnown = (id: string): boolean => known.some((one) => id.includes(one));
+  expect(all.checks.map((check) => check.id).filter((one) => !isKnown(one))).toEqual([]);
 });
 
 test('a sequence says the same twice', async () => {

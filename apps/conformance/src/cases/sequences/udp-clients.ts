@@ -47,6 +47,7 @@ export const udpBeforeService: Sequence = {
     const { objects } = context;
     const service = objects.service({ type: 'NodePort', protocol: 'UDP' });
     await context.begin({ services: [], endpoints: [] });
+    await context.allocate([service]);
     const calls = clientsOf(service, 9141);
     // The result depends on the network and does not matter.
     await Promise.all(calls.map(async (call) => (await context.connectorFor(call)).attempts(1)));

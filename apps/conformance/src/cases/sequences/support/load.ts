@@ -37,7 +37,7 @@ export async function underLoad(context: SequenceContext, load: LoadSpec, work: 
   const { id, during, calls } = load;
   await using runs = new AsyncDisposableStack();
   const loads: { readonly call: Call; readonly run: LoadRun }[] = [];
-  for (const call of calls) {
+  for (const call of context.possible(calls, (one) => ({ id: `${id}/${callName(one)}`, call: one }))) {
     const run = runs.use((await context.connectorFor(call)).load({ rate, timeout, duration: longest }));
     loads.push({ call, run });
   }
@@ -102,29 +102,33 @@ export interface Held {
   readonly name: string;
   readonly what: string;
   readonly connection: ProbeConnection | undefined;
+  readonly call: Call;
 }
 
 /** Opens a connection and records as a check whether an endpoint answered. */
 export async function hold(context: SequenceContext, call: Call, name: string = callName(call)): Promise<Held> {
   const { flow } = context.flowAt(call);
+  const opened = { id: `${name}/opened`, what: `a connection kept open, ${flowText(flow)}` };
+  const [possible] = context.possible([call], () => ({ ...opened, call }));
+  if (possible === undefined) return { name, what: opened.what, connection: undefined, call };
   const { seen, connection } = await (await context.connectorFor(call)).hold();
-  const what = `a connection kept open, ${flowText(flow)}`;
   const isOpen = seen.kind === 'endpoint' && connection !== undefined;
   const observed = isOpen ? 'open' : seenText(seen);
-  context.record.check({ id: `${name}/opened`, what, expected: 'open', observed, because: [seenText(seen)] });
-  return { name, what, connection };
+  context.record.check({ ...opened, expected: 'open', observed, because: [seenText(seen)] });
+  return { name, what: opened.what, connection, call };
 }
 
 /** Sends a line over each connection, side by side, and records for each whether it came back. */
-export async function exchange(context: SequenceContext, moment: string, all: readonly Held[]): Promise<void> {
+export async function exchange(context: SequenceContext, moment: string, held: readonly Held[]): Promise<void> {
+  const all = context.possible(held, ({ name, call }) => ({ id: `${name}/${moment}`, call }));
   const texts = await Promise.all(
     all.map(async ({ connection }) => (await connection?.exchange(moment))?.status ?? 'never opened'),
   );
-  for (const [index, held] of all.entries()) {
+  for (const [index, one] of all.entries()) {
     const status = texts[index];
     const observed = status === 'echoed' ? goesOn : (status ?? '');
-    const id = `${held.name}/${moment}`;
-    context.record.check({ id, what: `${held.what}: ${moment}`, expected: goesOn, observed, because: [] });
+    const id = `${one.name}/${moment}`;
+    context.record.check({ id, what: `${one.what}: ${moment}`, expected: goesOn, observed, because: [] });
   }
 }
 

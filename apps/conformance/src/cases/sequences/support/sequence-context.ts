@@ -94,6 +94,8 @@ export class SequenceContext {
   readonly #pace: ErrorPace;
   #agent = plainAgent;
   #state = emptyState;
+  /** Services of all states since `begin`. */
+  #known: readonly ScenarioService[] = [];
 
   constructor({ about, environment, record, clock, signal }: SequenceRun) {
     this.#about = about;
@@ -119,6 +121,7 @@ export class SequenceContext {
   async begin(change: Change, agent: ScenarioAgent = plainAgent): Promise<void> {
     this.#agent = agent;
     this.#state = emptyState;
+    this.#known = [];
     await this.#environment.reset(agent, this.signal);
     await this.put(change);
   }
@@ -152,8 +155,9 @@ export class SequenceContext {
 
   /** Probes flows side by side and records a check for each: its id, the call and what must happen. */
   async see(...expected: readonly (readonly [id: string, call: Call, expect: Expectation])[]): Promise<void> {
+    const possible = this.possible(expected, ([id, call]) => ({ id, call }));
     const seen = await Promise.all(
-      expected.map(async ([id, call, expect]) => {
+      possible.map(async ([id, call, expect]) => {
         const at = this.flowAt(call, expect);
         return { id, at, look: await lookAt(at.flow, await this.connectorFor(call), this.#pace.limitsFor(at.flow)) };
       }),
@@ -183,6 +187,33 @@ export class SequenceContext {
     this.record.check({ id, what: healthStepText(check), expected: healthText(check), observed, because: [] });
   }
 
+  /** Those whose calls this environment can make. Records the checks of the others as skipped. */
+  possible<T>(all: readonly T[], of: (one: T) => { readonly id: string; readonly call: Call }): readonly T[] {
+    return all.filter((one) => {
+      const { id, call } = of(one);
+      const because = this.obstacleOf(call);
+      if (because !== undefined) this.record.skip({ id, because });
+      return because === undefined;
+    });
+  }
+
+  /** Reason why this environment cannot make a call; undefined: it can. */
+  obstacleOf(call: Call): string | undefined {
+    const { scenario, flow } = this.flowAt(call);
+    const everything = { ...scenario, services: this.#known };
+    return this.#environment.stepObstacle(everything, { kind: 'flow', flow, line: 1 });
+  }
+
+  /**
+   * Makes the addresses of Services known, which the API server of a cluster chooses: puts the Services and removes them. In a lab they
+   * are known.
+   */
+  async allocate(services: readonly ScenarioService[]): Promise<void> {
+    if (this.#environment.target === 'lab') return;
+    await this.put({ services });
+    await this.put({ without: services });
+  }
+
   limitsFor(call: Call): ErrorLimits {
     return this.#pace.limitsFor(this.flowAt(call).flow);
   }
@@ -207,6 +238,7 @@ export class SequenceContext {
 
   async #deliver({ services = [], without = [], endpoints, nodeAddress }: Change, wait: boolean): Promise<void> {
     const gone = new Set(without.map(({ name }) => name));
+    this.#known = [...this.#known, ...services];
     const before = this.#state;
     const kept = [...before.services].filter(([name]) => !gone.has(name));
     this.#state = {
