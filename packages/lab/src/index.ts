@@ -21,7 +21,7 @@ export { LoadResults } from './load-loop.ts';
 export { echoServerCommand, type EchoServerOptions, startEchoServer } from './echo-server.ts';
 export * from './workloads/start-workloads.ts';
 export * from './workloads/zeroapp.ts';
-export type { WorkloadEvent } from './workloads/workload-event.ts';
+export { podEvents, type WorkloadEvent } from './workloads/workload-event.ts';
 export * from './apiserver/server.ts';
 export type { Fault, FaultOptions, Faults } from './apiserver/http/faults.ts';
 export {

@@ -10,12 +10,20 @@ import type { TrafficCalls, TrafficProbe } from './traffic-pod.ts';
 /** Attempts to find a port that no other program on the host's network uses. */
 const portAttempts = 20;
 
+/** Time for the answer to a call that ends the program, in milliseconds. */
+const lastMoment = 200;
+
 /** The handlers of one pod, with its echo servers, connections and loads. */
 export function createTrafficHandlers(identity: EchoIdentity): CallHandlers<TrafficCalls> {
   const freshPort = portSequence();
   const kept = connectionHandlers();
   return {
     hello: async () => ({ pod: identity.pod }),
+    clock: async () => ({ now: performance.timeOrigin + performance.now() }),
+    end: async () => {
+      setTimeout(() => process.exit(0), lastMoment);
+      return {};
+    },
     addresses: async () => ({
       addresses: Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address)),
     }),

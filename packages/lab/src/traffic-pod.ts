@@ -17,11 +17,20 @@ export interface TrafficPodOptions {
   readonly port: number;
   /** Hexadecimal SHA-256 of the token, because a pod's spec is no secret. */
   readonly tokenDigest: string;
+  /** Port of an HTTP echo server from the start on; `/readyz` answers 200. Default: none. */
+  readonly http?: number;
+  /** Port of a TCP echo server from the start on. Default: none. */
+  readonly tcp?: number;
+  /** Seconds from SIGTERM to its exit, during which it serves. Default 0. */
+  readonly delayShutdown?: number;
 }
 
 /** Arguments of the program. */
-export function trafficPodArguments({ pod, node, port, tokenDigest }: TrafficPodOptions): readonly string[] {
-  return ['--pod', pod, '--node', node, '--port', String(port), '--token-digest', tokenDigest];
+export function trafficPodArguments(options: TrafficPodOptions): readonly string[] {
+  const { pod, node, port, tokenDigest, http, tcp, delayShutdown } = options;
+  const flags = { '--http': http, '--tcp': tcp, '--delay-shutdown': delayShutdown };
+  const given = Object.entries(flags).flatMap(([flag, value]) => (value === undefined ? [] : [flag, String(value)]));
+  return ['--pod', pod, '--node', node, '--port', String(port), '--token-digest', tokenDigest, ...given];
 }
 
 /** The command that runs the program from this package, on this machine. */
@@ -49,6 +58,10 @@ export interface TrafficProbe extends ProbeRequest {
 export interface TrafficCalls {
   /** Returns the pod's name; shows that the pod runs. */
   readonly hello: { readonly argument: Record<string, never>; readonly result: { readonly pod: string } };
+  /** Returns its wall clock, in milliseconds. */
+  readonly clock: { readonly argument: Record<string, never>; readonly result: { readonly now: number } };
+  /** Ends the program in a moment, also during its delay after SIGTERM. */
+  readonly end: { readonly argument: Record<string, never>; readonly result: Record<string, never> };
   /** Returns all addresses in its network namespace, including loopback. */
   readonly addresses: {
     readonly argument: Record<string, never>;

@@ -1,6 +1,6 @@
 /**
  * One rolling update under an open loop of requests, with observers of pods, slices, proxies and load balancer, and its summary: losses,
- * their causes, and the prediction of the loss model from the observed times. Runs on a lab's cluster with any Service proxy.
+ * their causes, and the prediction of the loss model from the observed times. Runs on a lab's cluster, or on any other, with any Service proxy.
  */
 export type * from './run-record.ts';
 export type * from './run-record.ts';
@@ -13,6 +13,14 @@ export { timelineSvg } from './report/timeline-svg.ts';
 export { timelineStyle } from './report/report-html.ts';
 export { type App, type AppOptions, deployApp, removeApp, type Workload } from './rollout/app.ts';
 export { type Proxies, type RolloutSetup } from './rollout/rollout-setup.ts';
+export {
+  hostSender,
+  labSite,
+  type RequestProber,
+  type RequestSender,
+  type RolloutSite,
+  type SiteNode,
+} from './rollout/rollout-site.ts';
 export { servingPods } from './rollout/pod-moments.ts';
 export { loadBalancerTarget, type LoadTarget, type SettledApp } from './rollout/settle.ts';
 export { nodePortTarget, rollOut, type RollOutWork } from './rollout/roll-out.ts';

@@ -1,9 +1,10 @@
 import { addressAndPort, type IpFamily, ipFamilyOf, millis, type SourceClass, UsageError } from '@switchyard/core';
-import type { ProbeConnection, ProbeResult, TrafficProbe } from '@switchyard/lab';
+import type { ProbeResult, TrafficProbe } from '@switchyard/lab';
 import type { ScenarioFlow } from '@switchyard/scenarios';
 import type { AskingSocket, FlowConnector } from '../model/test-environment.ts';
 import type { AddressBook } from './object-writer.ts';
 import { type EchoPool, realPort } from './echo-pool.ts';
+import { heldConnection } from './pod-sender.ts';
 import { startRemoteLoad } from './remote-load.ts';
 import { seenInCluster } from './echo-pool.ts';
 import type { NodePair } from './preflight.ts';
@@ -102,13 +103,3 @@ function sourceOf({ name, addresses }: TrafficPod, ipFamily: IpFamily): string {
 }
 
 const exchangeTimeout = 1500;
-
-function heldConnection(caller: Caller, pod: TrafficPod, connection: number, signal: AbortSignal): ProbeConnection {
-  return {
-    exchange: (text, timeout = exchangeTimeout) =>
-      callPod(caller, pod, { name: 'exchange', argument: { connection, text, timeout } }, signal),
-    close: async () => {
-      await callPod(caller, pod, { name: 'close', argument: { connection } }, signal);
-    },
-  };
-}

@@ -6,13 +6,14 @@ import { markerRounds } from '../engine/error-pace.ts';
 import { healthPortOf, healthSeen } from '../lab/answers.ts';
 import type { TestEnvironment } from '../model/test-environment.ts';
 import { type ClusterPlace, connectInCluster } from './cluster-connector.ts';
+import { prepareClusterRollout } from './cluster-rollout.ts';
 import { EchoPool } from './echo-pool.ts';
 import { markerPort, type MarkerPlace, passMarker } from './marker.ts';
 import { AddressBook, ObjectWriter } from './object-writer.ts';
 import { acceptsExternalIps, askProxyMode, createRunNamespace, type NodePair, preflight } from './preflight.ts';
 import { removeAllRuns, removeNamespace, serviceFamilies } from './preflight.ts';
 import { realName, realServices, realSlices } from './real-objects.ts';
-import { type PodStarter, startPods, type TrafficPod } from './start-pods.ts';
+import { type PodSettings, type PodStarter, startPods, type TrafficPod } from './start-pods.ts';
 import { type ClusterTraits, scenarioObstacle, stepObstacleOnCluster } from './step-obstacles.ts';
 import { callPod, tryCallPod } from './traffic-caller.ts';
 
@@ -105,6 +106,7 @@ export async function openClusterEnvironment(
   const owned = stack.move();
   return environmentOf({
     place,
+    settings: starter.settings,
     marked: { ...place, clock, endpoint: marker, families, onProgress },
     families,
     traits,
@@ -162,6 +164,7 @@ function randomName(random: Random): string {
 
 interface Parts {
   readonly place: ClusterPlace;
+  readonly settings: PodSettings;
   readonly marked: MarkerPlace;
   readonly families: readonly IpFamily[];
   readonly traits: ClusterTraits;
@@ -169,7 +172,7 @@ interface Parts {
   readonly dispose: () => Promise<void>;
 }
 
-function environmentOf({ place, marked, families, traits, about, dispose }: Parts): ClusterEnvironment {
+function environmentOf({ place, settings, marked, families, traits, about, dispose }: Parts): ClusterEnvironment {
   const { caller, senders, book, pool } = place;
   const writer = new ObjectWriter({ api: caller.api, namespace: caller.namespace, book });
   const settled = async (signal: AbortSignal): Promise<void> => {
@@ -182,10 +185,11 @@ function environmentOf({ place, marked, families, traits, about, dispose }: Part
     proxyUnderTest: about,
     ipFamilies: families,
     /** From outside only NodePorts can be reached: `stepObstacle` excludes other steps of scenarios and checks of sequences. */
-    can: new Set(['sendFromOutside', 'holdConnections', 'holdSockets', 'load']),
+    can: new Set(['sendFromOutside', 'holdConnections', 'holdSockets', 'load', 'workloads']),
     proxy: undefined,
     lab: undefined,
     cluster: undefined,
+    prepareRollout: (...args) => prepareClusterRollout({ ...place, settings }, ...args),
     nodes: place.nodes,
     obstacle: (one) => (one.kind === 'scenario' ? scenarioObstacle(one.scenario, traits) : undefined),
     stepObstacle: stepObstacleOnCluster,

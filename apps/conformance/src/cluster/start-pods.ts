@@ -1,7 +1,7 @@
 import { ApiServerError, HostError, millis, seconds } from '@switchyard/core';
 import type { Clock, IpAddress, IpFamily } from '@switchyard/core';
 import { apiResources, type EventObject, type Pod } from '@switchyard/core/kubernetes';
-import { portTakenExitCode, trafficPodArguments } from '@switchyard/lab';
+import { portTakenExitCode, trafficPodArguments, type TrafficPodOptions } from '@switchyard/lab';
 import { firstOfEachFamily, runLabel } from './preflight.ts';
 import { type CalledPod, type Caller, tryCallPod } from './traffic-caller.ts';
 
@@ -130,6 +130,8 @@ export interface PodPlan {
   readonly isOnHostNetwork: boolean;
   /** Port of its control API. */
   readonly port: number;
+  /** Its servers from the start on. Default: none. */
+  readonly app?: Pick<TrafficPodOptions, 'http' | 'tcp' | 'delayShutdown'>;
 }
 
 export interface PodSettings {
@@ -149,7 +151,7 @@ const userId = 65_532;
  * A pod that sends and answers packets. It has no capability and no service account, and uses the host's network only for the node's
  * addresses. It is not restarted, so that its end can be reported.
  */
-export function podManifest({ name, node, isOnHostNetwork, port }: PodPlan, settings: PodSettings): Pod {
+export function podManifest({ name, node, isOnHostNetwork, port, app }: PodPlan, settings: PodSettings): Pod {
   const { run, namespace, image, command, tokenDigest } = settings;
   return {
     apiVersion: 'v1',
@@ -174,7 +176,7 @@ export function podManifest({ name, node, isOnHostNetwork, port }: PodPlan, sett
           image,
           imagePullPolicy: 'IfNotPresent',
           ...(command === undefined ? {} : { command: [...command] }),
-          args: [...trafficPodArguments({ pod: name, node, port, tokenDigest })],
+          args: [...trafficPodArguments({ pod: name, node, port, tokenDigest, ...app })],
           resources: { requests: { cpu: '10m', memory: '64Mi' }, limits: { memory: '256Mi' } },
           securityContext: {
             allowPrivilegeEscalation: false,

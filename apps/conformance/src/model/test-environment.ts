@@ -11,6 +11,7 @@ import type {
 import type { Ability, ConformanceCase } from './case.ts';
 import type { ProxyUnderTest, Target, CheckResult, InconclusiveCheck, RolloutTimeline } from './report-file.ts';
 import type { SkippedStep } from './report-file.ts';
+import type { PreparedRollout, RolloutCase } from '../cases/rollouts/prepare-rollout.ts';
 
 /** A state of one scenario to write to the cluster. */
 export interface ScenarioMoment {
@@ -117,6 +118,12 @@ export interface TestEnvironment extends AsyncDisposable {
   readonly lab: Lab | undefined;
   /** The lab's API server and controllers; undefined on a cluster. */
   readonly cluster: LabCluster | undefined;
+  /** Deploys the app of a rolling update, and returns the ways to it. Absent: the lab does, which `lab` and `cluster` are. */
+  readonly prepareRollout?: (
+    what: RolloutCase,
+    tell: (text: string) => void,
+    signal: AbortSignal,
+  ) => Promise<PreparedRollout>;
   /** Reason why this environment cannot run a case, beyond the case's `needs`; undefined: it can. */
   obstacle(one: ConformanceCase): string | undefined;
   /**

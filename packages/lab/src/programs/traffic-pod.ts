@@ -1,9 +1,10 @@
 /**
  * A pod's program that sends and answers packets on request by HTTP: echo server, prober and load generator in one.
  *
- *   --pod NAME --node NAME --port PORT --token-digest SHA256
+ *   --pod NAME --node NAME --port PORT --token-digest SHA256 [--http PORT] [--tcp PORT] [--delay-shutdown SECONDS]
  *
- * Takes the calls of `TrafficCalls` on PORT from clients with the token. Exits with 98 when PORT is taken, and with 0 on SIGTERM.
+ * Takes the calls of `TrafficCalls` on PORT from clients with the token. Exits with 98 when PORT is taken, and with 0 on SIGTERM,
+ * after the delay.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -18,6 +19,9 @@ const { values } = parseArgs({
     node: { type: 'string', default: '' },
     port: { type: 'string', default: '' },
     'token-digest': { type: 'string', default: '' },
+    http: { type: 'string' },
+    tcp: { type: 'string' },
+    'delay-shutdown': { type: 'string', default: '0' },
   },
 });
 const digest = Buffer.from(values['token-digest'], 'hex');
@@ -30,7 +34,17 @@ server.once('error', (error: NodeJS.ErrnoException) => {
   process.exit(error.code === 'EADDRINUSE' ? portTakenExitCode : 1);
 });
 server.listen(Number(values.port));
-process.once('SIGTERM', () => process.exit(0));
+for (const protocol of ['http', 'tcp'] as const) {
+  const port = values[protocol];
+  const ports = { http: [], tcp: [], udp: [], [protocol]: [Number(port)] };
+  const { failed } = port === undefined ? { failed: [] } : await handlers.listen(ports);
+  if (failed.length > 0) throw new Error(`cannot listen: ${failed.join(', ')}`);
+}
+// A second SIGTERM, with a shorter grace period, does not restart the delay.
+process.once('SIGTERM', () => {
+  process.on('SIGTERM', () => undefined);
+  setTimeout(() => process.exit(0), Number(values['delay-shutdown']) * 1000);
+});
 process.once('SIGINT', () => process.exit(0));
 
 async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {

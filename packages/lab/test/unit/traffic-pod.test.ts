@@ -7,6 +7,7 @@ import {
   portTakenExitCode,
   type TrafficCall,
   type TrafficCalls,
+  type TrafficPodOptions,
   trafficPodArguments,
   trafficPodCommand,
   trafficTokenHeader,
@@ -67,6 +68,27 @@ test('a UDP socket stays open for several questions, from one port', async () =>
   expect(await ask()).toMatchObject({ status: 'unreachable', code: 'EBADF' });
 });
 
+test('an app serves from the start on, also after SIGTERM, until a call ends it', async () => {
+  const [control, http] = [await freePort(), await freePort()];
+  const child = start(control, { http, tcp: await freePort(), delayShutdown: 60 });
+  const ready = async (): Promise<number> => (await fetch(`http://127.0.0.1:${http}/readyz`)).status;
+  await vi.waitUntil(() => ready().catch(() => undefined), { timeout: 10_000 });
+  child.kill('SIGTERM');
+  child.kill('SIGTERM');
+  const ended = once(child, 'exit');
+  expect(await Promise.race([ended, ready(), ready()])).toBe(200);
+  await fetch(`http://127.0.0.1:${control}/end`, {
+    method: 'POST',
+    body: '{}',
+    headers: { [trafficTokenHeader]: token },
+  });
+  expect((await ended)[0]).toBe(0);
+});
+
+test('the wall clock is that of the machine', async () => {
+  expect(Math.abs((await call('clock', {})).now - Date.now())).toBeLessThan(1000);
+});
+
 test('a port that is taken is reported, and the others are open', async () => {
   const taken = createServer().listen(0);
   await once(taken, 'listening');
@@ -107,9 +129,9 @@ test('it ends with a status of its own when its port is taken', async () => {
   expect(status).toBe(portTakenExitCode);
 });
 
-function start(controlPort: number): ChildProcess {
+function start(controlPort: number, more: Partial<TrafficPodOptions> = {}): ChildProcess {
   const [file = '', ...args] = trafficPodCommand();
-  const options = { pod: 'one', node: 'node1', port: controlPort, tokenDigest };
+  const options = { pod: 'one', node: 'node1', port: controlPort, tokenDigest, ...more };
   const child = spawn(file, [...args, ...trafficPodArguments(options)], { stdio: 'ignore' });
   started.push(child);
   return child;

@@ -1,20 +1,17 @@
 import { type IpFamily, ConfigError, HostError, millis, type Millis, systemClock } from '@switchyard/core';
-import type { ObjectClient } from '@switchyard/core/kubernetes';
 import { type Lab, type LabCluster, startCluster, type WorkloadEvent, type LabProcess } from '@switchyard/lab';
 import { dataplaneNamed } from '@switchyard/scenarios';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { readLogFile, readSyncs } from '../rollout/read-logs.ts';
 import type { Proxies } from '../rollout/rollout-setup.ts';
+import { labSite, type RolloutSite } from '../rollout/rollout-site.ts';
 import type { RunSettings } from '../run-record.ts';
 
 /** Environment of an experiment: a lab of two nodes with an API server and controllers. Several rollouts may run on it, one after the other. */
-export interface Experiment {
+export interface Experiment extends RolloutSite {
   readonly lab: Lab;
-  readonly api: ObjectClient;
   readonly cluster: LabCluster;
-  /** Everything that happened to pods since the start. */
-  readonly workloadEvents: readonly WorkloadEvent[];
 }
 
 /** An experiment with a lab of its own. */
@@ -44,6 +41,7 @@ export async function createExperiment(options: ExperimentOptions, signal: Abort
   );
   return {
     lab: cluster.lab,
+    ...labSite(cluster.lab),
     api: cluster.api,
     cluster,
     workloadEvents,

@@ -3,6 +3,7 @@ import { type ApiObject, type ApiResource, apiResources } from '@switchyard/core
 import { zeroapp, type ZeroappOptions } from '@switchyard/lab';
 import type { ServiceName } from '../experiment/load-balancer.ts';
 import type { Experiment } from '../experiment/experiment.ts';
+import type { RolloutSite } from './rollout-site.ts';
 
 /** A workload and its LoadBalancer Service of the same name. */
 export interface App extends ServiceName {
@@ -61,14 +62,14 @@ export async function deployApp(
 }
 
 /** Deletes both objects; their pods end in their own time. */
-export async function removeApp(experiment: Experiment, app: App, signal: AbortSignal): Promise<void> {
+export async function removeApp(experiment: RolloutSite, app: App, signal: AbortSignal): Promise<void> {
   await experiment.api.delete(resourceOf(app), app, {}, signal);
   await experiment.api.delete(apiResources.services, app, {}, signal);
 }
 
 /** The port at which nodes answer for the health of this Service; undefined for `externalTrafficPolicy: Cluster`. */
 export async function healthCheckNodePort(
-  experiment: Experiment,
+  experiment: RolloutSite,
   app: App,
   signal: AbortSignal,
 ): Promise<number | undefined> {
@@ -79,7 +80,7 @@ export async function healthCheckNodePort(
 }
 
 /** The patch that `kubectl rollout restart` sends. */
-export async function restart(experiment: Experiment, app: App, signal: AbortSignal): Promise<void> {
+export async function restart(experiment: RolloutSite, app: App, signal: AbortSignal): Promise<void> {
   const annotations = { 'kubectl.kubernetes.io/restartedAt': new Date(systemClock.now()).toISOString() };
   const body = { spec: { template: { metadata: { annotations } } } };
   await experiment.api.patch(resourceOf(app), app, { kind: 'strategic', body }, signal);

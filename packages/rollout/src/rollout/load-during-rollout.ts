@@ -1,5 +1,5 @@
 import { addressAndPort, type Millis, millis, systemClock } from '@switchyard/core';
-import { type LoadResult, type LoadRun, startLoad } from '@switchyard/lab';
+import type { LoadResult, LoadRun } from '@switchyard/lab';
 import { awaitCondition } from '../experiment/experiment.ts';
 import { restart } from './app.ts';
 import { servingPods } from './pod-moments.ts';
@@ -51,7 +51,7 @@ export async function loadDuringRollout(
 
 function start({ from, address, port }: LoadTarget, { settings }: RolloutSetup, duration: Millis): LoadRun {
   const { rate, requestTimeout: timeout } = settings;
-  return startLoad(from, { url: `http://${addressAndPort(address, port)}/`, rate, timeout, duration });
+  return from.startLoad({ url: `http://${addressAndPort(address, port)}/`, rate, timeout, duration });
 }
 
 async function firstResult(load: LoadRun): Promise<void> {

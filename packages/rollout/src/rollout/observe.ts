@@ -2,8 +2,8 @@ import { systemClock, millis } from '@switchyard/core';
 import type { EndpointSliceRecord, IpFamily, Millis, ServiceRecord } from '@switchyard/core';
 import { apiResources, recordFromEndpointSlice, recordFromService } from '@switchyard/core/kubernetes';
 import type { ObjectClient } from '@switchyard/core/kubernetes';
-import type { LabNode, Prober } from '@switchyard/lab';
 import type { EndpointMoment, StateMoment, HealthMoment } from '../run-record.ts';
+import type { RequestProber, SiteNode } from './rollout-site.ts';
 
 export interface SliceObserver extends AsyncDisposable {
   readonly states: readonly StateMoment[];
@@ -103,15 +103,15 @@ export interface HealthObserver extends AsyncDisposable {
 
 /** Sends a request to every node every `period`, from outside, until disposed; none if `port` is undefined. A failing prober ends the experiment. */
 export function observeHealth(options: {
-  readonly prober: Prober;
-  readonly nodes: readonly LabNode[];
+  readonly prober: RequestProber;
+  readonly nodes: readonly SiteNode[];
   readonly port: number | undefined;
   readonly ipFamily: IpFamily;
   readonly period: Millis;
 }): HealthObserver {
   const moments: HealthMoment[] = [];
   const last = new Map<string, number>();
-  const ask = async (node: LabNode, port: number): Promise<void> => {
+  const ask = async (node: SiteNode, port: number): Promise<void> => {
     const address = node.addresses[options.ipFamily] ?? '';
     const at = systemClock.now();
     const request = { protocol: 'http', address, port, path: '/', timeout: 1000 } as const;

@@ -1,11 +1,11 @@
 import { type IpFamily, type Millis, millis, systemClock } from '@switchyard/core';
-import { createProber, type LabNode } from '@switchyard/lab';
 import type { HealthMoment, RunRecord, WatchedLosses } from '../run-record.ts';
 import { type App, healthCheckNodePort } from './app.ts';
 import { loadDuringRollout, type PathRequests } from './load-during-rollout.ts';
 import { movesOf, podMoments } from './pod-moments.ts';
 import { observeHealth, endpointMoments, observeSlices, type SliceObserver } from './observe.ts';
 import type { RolloutProgress, RolloutSetup } from './rollout-setup.ts';
+import type { SiteNode } from './rollout-site.ts';
 import { awaitSettled, type LoadTarget, type SettledApp } from './settle.ts';
 
 /** The app to roll, and the paths of requests, at least one. */
@@ -37,10 +37,10 @@ export async function rollOut(
   await systemClock.sleep(randomPhase(setup), signal);
   const healthPort = await healthCheckNodePort(experiment, app, signal);
   await using slices = await observeSlices(experiment.api, app, signal);
-  await using prober = await createProber(experiment.lab.client, signal);
+  await using prober = await experiment.outside.openProber(signal);
   const health = observeHealth({
     prober,
-    nodes: experiment.lab.nodes,
+    nodes: experiment.nodes,
     port: healthPort,
     ipFamily: targets[0]?.path.ipFamily ?? 'IPv4',
     period: millis(100 * Math.max(0.2, settings.timeScale)),
@@ -62,7 +62,12 @@ function randomPhase({ settings }: RolloutSetup): Millis {
 /** The NodePort of a node from outside. `endpoints`: what the external traffic policy lets it use. */
 export function nodePortTarget(
   { experiment }: Pick<RolloutSetup, 'experiment'>,
-  to: { readonly node: LabNode; readonly ipFamily: IpFamily; readonly endpoints: 'own' | 'all'; readonly port: number },
+  to: {
+    readonly node: SiteNode;
+    readonly ipFamily: IpFamily;
+    readonly endpoints: 'own' | 'all';
+    readonly port: number;
+  },
 ): LoadTarget {
   const { node, ipFamily, endpoints, port } = to;
   const path = {
@@ -73,7 +78,7 @@ export function nodePortTarget(
     endpoints,
     frontend: 'nodePort',
   } as const;
-  return { path, from: experiment.lab.client, address: node.addresses[ipFamily] ?? '', port };
+  return { path, from: experiment.outside, address: node.addresses[ipFamily] ?? '', port };
 }
 
 interface Observed {
@@ -89,7 +94,7 @@ function recordOf({ experiment, proxies, loadBalancer, settings }: RolloutSetup,
   const { app, startedAt, health, load, packetLosses } = observed;
   const { path } = load.target;
   const { states } = observed.slices;
-  const nodes = experiment.lab.nodes.map((node) => node.name);
+  const nodes = experiment.nodes.map((node) => node.name);
   const all = podMoments(experiment.workloadEvents, app.name);
   const moves = movesOf(all, app.pods, app.workload);
   const involved = new Set(moves.flatMap(({ oldPod, newPod }) => [oldPod.name, newPod.name]));

@@ -1,8 +1,8 @@
 import type { Millis } from '@switchyard/core';
 import type { LabProcess } from '@switchyard/lab';
-import type { Experiment } from '../experiment/experiment.ts';
 import type { LossWatch } from '../experiment/loss-watch.ts';
 import type { LoadBalancer } from '../experiment/load-balancer.ts';
+import type { RolloutSite } from './rollout-site.ts';
 import type { RunSettings, SyncMoment, RequestRecord } from '../run-record.ts';
 
 /** The Service proxies of all nodes. */
@@ -15,7 +15,7 @@ export interface Proxies {
 
 /** Everything that takes part in a rollout. */
 export interface RolloutSetup {
-  readonly experiment: Experiment;
+  readonly experiment: RolloutSite;
   readonly proxies: Proxies;
   /** Undefined: no requests go through one. */
   readonly loadBalancer: LoadBalancer | undefined;

@@ -1,15 +1,15 @@
 import { HostError, type IpFamily, millis, type Millis } from '@switchyard/core';
-import { createProber, type LabHost } from '@switchyard/lab';
 import type { LoadPath, PodPlace } from '../run-record.ts';
 import { awaitCondition } from '../experiment/experiment.ts';
 import type { App } from './app.ts';
 import { servingPods } from './pod-moments.ts';
 import { programsOf, type RolloutSetup } from './rollout-setup.ts';
+import type { RequestSender } from './rollout-site.ts';
 
 /** A path and how to send by it. */
 export interface LoadTarget {
   readonly path: LoadPath;
-  readonly from: LabHost;
+  readonly from: RequestSender;
   readonly address: string;
   readonly port: number;
 }
@@ -33,7 +33,7 @@ export async function loadBalancerTarget(
   if (loadBalancer === undefined) throw new HostError('rollout.path', `no load balancer serves ${app.name}`);
   const address = await loadBalancer.addressOf({ ...app, ipFamily }, signal);
   const path = { kind: 'loadBalancer', name: 'load balancer', ipFamily } as const;
-  return { path, from: experiment.lab.client, address, port: app.port };
+  return { path, from: experiment.outside, address, port: app.port };
 }
 
 /** Waits until the app answers by each path, and the load balancer uses the nodes that have a pod and no others. */
@@ -52,7 +52,7 @@ export async function awaitSettled(
 type WaitOptions = Parameters<typeof awaitCondition>[2];
 
 async function answers({ path, from, address, port }: LoadTarget, options: WaitOptions): Promise<void> {
-  await using prober = await createProber(from, options.signal);
+  await using prober = await from.openProber(options.signal);
   await awaitCondition(
     `the first answer by ${path.name}`,
     async () => {
@@ -76,7 +76,7 @@ export async function awaitPlaced(
       const hosts = new Set(servingPods(experiment.workloadEvents, app.name).map(({ node }) => node));
       return app.ipFamilies.every((ipFamily) => {
         const health = loadBalancer.healthOf({ ...app, ipFamily });
-        return experiment.lab.nodes.every(({ name }) =>
+        return experiment.nodes.every(({ name }) =>
           hosts.has(name) ? health.get(name) !== false : health.get(name) === false,
         );
       }) && hosts.size > 0

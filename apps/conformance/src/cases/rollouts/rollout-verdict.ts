@@ -1,7 +1,7 @@
 import { type Millis, millis, systemClock } from '@switchyard/core';
-import { createProber, type LabHost, type ProbeConnection, type ProbeExchange } from '@switchyard/lab';
+import type { ProbeConnection, ProbeExchange } from '@switchyard/lab';
 import type { LossCause } from '@switchyard/loss';
-import { type ExplainAt, type RunRecord, type RunSummary, summarise } from '@switchyard/rollout';
+import { type ExplainAt, type RequestSender, type RunRecord, type RunSummary, summarise } from '@switchyard/rollout';
 import type { RolloutTimeline } from '../../model/report-file.ts';
 
 export interface PathVerdict {
@@ -118,7 +118,7 @@ export function timelineOf({ run, summary }: PathVerdict, svg: string): RolloutT
 /** Target of connections that stay open: an echo server's port by one path. */
 export interface HoldTarget {
   readonly path: string;
-  readonly from: LabHost;
+  readonly from: RequestSender;
   readonly address: string;
   readonly port: number;
 }
@@ -144,20 +144,19 @@ export interface HeldConnections extends AsyncDisposable {
   finish(): Promise<readonly HeldConnection[]>;
 }
 
-const period = millis(100);
 const patience = 1000;
 
-/** Opens `count` connections by each path and sends a line on each every 0.1 s. */
+/** Opens `count` connections by each path and sends a line on each every `lineInterval` milliseconds. */
 export async function holdConnections(
   targets: readonly HoldTarget[],
-  count: number,
+  { count, lineInterval }: { readonly count: number; readonly lineInterval: number },
   signal: AbortSignal,
 ): Promise<HeldConnections> {
   await using stack = new AsyncDisposableStack();
   const stop = new AbortController();
   const opened = await Promise.all(
     targets.map(async ({ path, from, address, port }) => {
-      const prober = stack.use(await createProber(from, signal));
+      const prober = stack.use(await from.openProber(signal));
       const open = async (): Promise<Opened> => {
         const { result, connection } = await prober.open({ protocol: 'tcp', address, port });
         return { path, connection, pod: result.status === 'answered' ? result.by : undefined };
@@ -165,7 +164,7 @@ export async function holdConnections(
       return Promise.all(Array.from({ length: count }, open));
     }),
   );
-  const running = opened.flat().map((one) => exchangeLines(one, stop.signal));
+  const running = opened.flat().map((one) => exchangeLines(one, lineInterval, stop.signal));
   const owned = stack.move();
   const all = Promise.all(running);
   all.catch(() => undefined); // of a prober that has ended; `finish` rejects with it
@@ -188,7 +187,11 @@ interface Opened {
   readonly connection: ProbeConnection | undefined;
 }
 
-async function exchangeLines({ path, pod, connection }: Opened, signal: AbortSignal): Promise<HeldConnection> {
+async function exchangeLines(
+  { path, pod, connection }: Opened,
+  interval: number,
+  signal: AbortSignal,
+): Promise<HeldConnection> {
   let echoed = 0;
   if (connection === undefined) return { path, pod, echoed, failure: undefined };
   while (!signal.aborted) {
@@ -196,7 +199,7 @@ async function exchangeLines({ path, pod, connection }: Opened, signal: AbortSig
     const { status } = await connection.exchange(`line ${echoed}`, patience);
     if (status !== 'echoed') return { path, pod, echoed, failure: { askedAt, noticedAt: systemClock.now(), status } };
     echoed += 1;
-    await systemClock.sleep(period, signal).catch(() => undefined);
+    await systemClock.sleep(millis(interval), signal).catch(() => undefined);
   }
   return { path, pod, echoed, failure: undefined };
 }

@@ -5,8 +5,9 @@ import type { AppOptions, RunRecord, SettledApp } from '@switchyard/rollout';
 import { plainAgent, type ScenarioAgent } from '@switchyard/scenarios';
 import { holdConnections, holdVerdict, judge, timelineOf } from './rollout-verdict.ts';
 import type { HeldConnection, HeldConnections, PathVerdict, ReleasedAt } from './rollout-verdict.ts';
-import { prepareRollout, releasePods } from './prepare-rollout.ts';
-import type { RolloutCase, PreparedRollout, PodRelease } from './prepare-rollout.ts';
+import { prepareRollout } from './prepare-rollout.ts';
+import type { RolloutCase, PreparedRollout } from './prepare-rollout.ts';
+import { type PodRelease, releasePods } from './release-pods.ts';
 import { familiesOfCell, type Ability, type CatalogueOptions, type SequenceCase } from '../../model/case.ts';
 import type { TestEnvironment, CaseRecorder } from '../../model/test-environment.ts';
 
@@ -18,7 +19,6 @@ export function rolloutCases({ cell, dataplane }: CatalogueOptions): readonly Se
 function rolloutCase(kind: RolloutKind, family: IpFamily, dataplane: CatalogueOptions['dataplane']): SequenceCase {
   const { title, why, policy } = kind;
   const needs: readonly Ability[] = [
-    'controlProxy',
     'sendFromOutside',
     'holdConnections',
     'load',
@@ -103,13 +103,16 @@ export async function runRolloutCase(
   signal: AbortSignal,
 ): Promise<void> {
   const tell = (text: string): void => record.progress(text);
+  const prepareInLab: NonNullable<TestEnvironment['prepareRollout']> = (...args) =>
+    prepareRollout(environment, ...args);
   await environment.reset(agent, signal);
-  tell('starting the proxy on all nodes, the app and what leads to it');
-  await using setup = await prepareRollout(what, environment, tell, signal);
+  tell('starting the app and what leads to it');
+  const prepare = environment.prepareRollout ?? prepareInLab;
+  await using setup = await prepare(what, tell, signal);
   const seen = await rollOnce(setup, { record, tell }, signal);
   if (seen === undefined) return;
   for (const run of seen.runs) recordPath(judge(run, setup.explainAt, seen.releasedAt), setup, record);
-  recordHeld(seen, record);
+  recordHeld(seen, setup, record);
 }
 
 interface Seen {
@@ -120,16 +123,17 @@ interface Seen {
 
 /** Undefined: the rollout did not finish; a check records that. */
 async function rollOnce(
-  { setup, app, targets, holdTargets }: PreparedRollout,
+  prepared: PreparedRollout,
   { record, tell }: { readonly record: CaseRecorder; readonly tell: (text: string) => void },
   signal: AbortSignal,
 ): Promise<Seen | undefined> {
+  const { setup, app, targets, holdTargets, pace } = prepared;
   await using stack = new AsyncDisposableStack();
   let held: HeldConnections | undefined;
   let release: PodRelease | undefined;
   const onSettled = async (settled: SettledApp): Promise<void> => {
-    held = stack.use(await holdConnections(holdTargets, heldPerPath, signal));
-    release = stack.use(releasePods(setup, app, settled.pods));
+    held = stack.use(await holdConnections(holdTargets, { count: heldPerPath, ...pace }, signal));
+    release = stack.use(releasePods(prepared, settled.pods));
   };
   const check = { id: 'the rollout', what: `rolling update of ${app.workload} ${app.name} under load`, because: [] };
   try {
@@ -173,13 +177,13 @@ function recordPath(verdict: PathVerdict, { setup }: PreparedRollout, record: Ca
 }
 
 /** Connections live as long as their pods serve: a rollout takes new ones away from them, and nothing else. */
-function recordHeld({ runs, held, releasedAt }: Seen, record: CaseRecorder): void {
+function recordHeld({ runs, held, releasedAt }: Seen, { pace }: PreparedRollout, record: CaseRecorder): void {
   const since = runs[0]?.startedAt;
   for (const [path, connections] of Map.groupBy(held, (one) => one.path)) {
     const verdicts = connections.map((one) => holdVerdict(one, releasedAt.get(one.pod ?? '')));
     const check = {
       id: `${path}: open connections`,
-      what: `${connections.length} connections opened before the rollout, a line to and fro every 0.1 s, by ${path}`,
+      what: `${connections.length} connections opened before the rollout, a line to and fro every ${pace.lineInterval / 1000} s, by ${path}`,
       expected: 'held until the pod ended',
       observed: verdicts.every((verdict) => verdict === 'held')
         ? 'held until the pod ended'
