@@ -50,7 +50,8 @@ async function runOnCluster(
   const { proxyUnderTest: proxy, ipFamilies, nodes } = environment;
   const [first] = ipFamilies;
   const cell = config.cell ?? (ipFamilies.length > 1 ? 'dual' : first === 'IPv6' ? 'ipv6' : 'ipv4');
-  const cases = selectCases({ dataplane: proxy.dataplane, cell }, config);
+  const hasAllFamilies = config.cell === undefined;
+  const cases = selectCases({ dataplane: proxy.dataplane, cell, hasAllFamilies }, config);
   const openEnvironment = () => Promise.resolve(environment);
   const run = { target: 'cluster', proxy, cell, cases, laneNames: [lane], openEnvironment } as const;
   return await runProxies([{ ...run, kernel: nodes.node1.kernel }], { ...config, jobs: 1, onProgress }, signal);

@@ -45,6 +45,13 @@ describe('cells', () => {
     expect(isInCell(families, cell)).toBe(expected);
   });
 
+  test('a cluster of one family can have all cases, with the smoke tests of its family', () => {
+    const dual = catalogue({ dataplane: 'nftables', cell: 'dual' }).map(({ id }) => id);
+    const all = catalogue({ dataplane: 'nftables', cell: 'ipv6', hasAllFamilies: true });
+    expect(all.map(({ id }) => id).toSorted()).toEqual(dual.toSorted());
+    expect(all.find(({ id }) => id === 'scenario/node-port/ipv6')?.tags).toContain('smoke');
+  });
+
   test.each([
     ['ipv4', 'IPv4'],
     ['ipv6', 'IPv6'],

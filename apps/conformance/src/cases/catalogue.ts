@@ -15,7 +15,7 @@ export function catalogue(options: CatalogueOptions): readonly ConformanceCase[]
   const all = [scenarioCases, matrixCases, sequenceCases, strayCases, rolloutCases].flatMap<ConformanceCase>((cases) =>
     cases(options),
   );
-  return all.filter(({ families }) => isInCell(families, options.cell));
+  return options.hasAllFamilies === true ? all : all.filter(({ families }) => isInCell(families, options.cell));
 }
 
 /** Whether a cluster with these families has what a case needs. */

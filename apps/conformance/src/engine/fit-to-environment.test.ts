@@ -21,6 +21,7 @@ function environment(parts: {
   // The methods that fitting calls.
   return {
     target: 'cluster',
+    ipFamilies: ['IPv4'],
     can: new Set(can),
     stepObstacle: step,
     obstacle: () => whole,
@@ -42,6 +43,16 @@ test('an environment that lacks an ability skips the case with its name', () => 
     because: 'needs what this cluster cannot: controlProxy',
   });
 });
+
+test.each(['scenario/restart/ipv6', 'scenario/dual-stack-endpoints/dual-ipv4', 'scenario/masquerade-all/ipv6'])(
+  '%s on a cluster with IPv4 alone is skipped for that before all else',
+  (id) => {
+    expect(fitToEnvironment(named(id), environment({ can: [], whole: 'anything else' }))).toEqual({
+      status: 'skipped',
+      because: 'the Services of this cluster have only IPv4',
+    });
+  },
+);
 
 test('a step that an environment cannot do is left out with its reason, and the case needs no more what only it needed', () => {
   const fit = fitToEnvironment(restart, environment({ can: ['sendFromOutside'], step: noRestart }));

@@ -1,4 +1,4 @@
-import { millis, type Random, systemClock, UsageError } from '@switchyard/core';
+import { ipFamilies, millis, type Random, systemClock, UsageError } from '@switchyard/core';
 import type { Scenario } from '@switchyard/scenarios';
 import { checkIdOf, scenarioNeeds } from '../cases/scenario-cases.ts';
 import type { RunConfig } from '../config.ts';
@@ -162,7 +162,8 @@ export type FittedCase = Fits | { readonly status: 'skipped'; readonly because: 
 
 /** Returns the part of a case that an environment can run: all, all but some steps of its scenario, or nothing. */
 export function fitToEnvironment(one: ConformanceCase, environment: TestEnvironment): FittedCase {
-  if (one.notFor !== undefined) return { status: 'skipped', because: one.notFor };
+  const unsuitable = familyObstacle(one, environment) ?? one.notFor;
+  if (unsuitable !== undefined) return { status: 'skipped', because: unsuitable };
   const fitted = one.kind === 'scenario' ? withoutObstacles(one, environment) : { case: one, skippedSteps: [] };
   const [first] = fitted.skippedSteps;
   if (first !== undefined && one.kind === 'scenario' && !looks(fitted.case as ScenarioCase)) {
@@ -174,6 +175,16 @@ export function fitToEnvironment(one: ConformanceCase, environment: TestEnvironm
   }
   const because = environment.obstacle(fitted.case);
   return because === undefined ? { status: 'fits', ...fitted } : { status: 'skipped', because };
+}
+
+/** Reason why the cluster does not have the families of a case; undefined: it does. First of all reasons, so that all such cases have it. */
+function familyObstacle(
+  { families }: ConformanceCase,
+  { target, ipFamilies: known }: TestEnvironment,
+): string | undefined {
+  const needed = families === 'dual' ? ipFamilies : [families];
+  if (needed.every((family) => known.includes(family))) return undefined;
+  return `the Services of this ${target} have only ${known.join(' and ')}`;
 }
 
 function withoutObstacles(one: ScenarioCase, environment: TestEnvironment): Omit<Fits, 'status'> {

@@ -74,9 +74,6 @@ export async function openLabEnvironment(
     obstacle: (one) => {
       const machine = program.obstacle(lab);
       if (machine !== undefined) return machine;
-      if (one.families === 'dual' ? families.length < 2 : !families.includes(one.families)) {
-        return `the lab's cluster has only ${families.join()}`;
-      }
       if (one.kind !== 'scenario') return undefined;
       const { agent, runs } = one.scenario;
       return runs.kinds.includes('packets') ? program.lacks(agent) : (runs.because ?? 'not for real packets');

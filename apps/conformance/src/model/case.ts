@@ -85,6 +85,8 @@ export interface CatalogueOptions {
   /** Dataplane whose answers are expected where kube-proxy's modes differ. */
   readonly dataplane: DataplaneName;
   readonly cell: FamilyCell;
+  /** Keeps the cases of families that the cell does not have, so that they can be skipped with a reason. Default false. */
+  readonly hasAllFamilies?: boolean;
 }
 
 /** Name of a run. Several runs of an invocation may be active side by side. */

@@ -12,8 +12,10 @@ import { familiesOfCell, type Ability, type CatalogueOptions, type SequenceCase 
 import type { TestEnvironment, CaseRecorder } from '../../model/test-environment.ts';
 
 /** Rolling updates under an open loop of requests, of each family that the cell has. */
-export function rolloutCases({ cell, dataplane }: CatalogueOptions): readonly SequenceCase[] {
-  return familiesOfCell(cell).flatMap((family) => rolloutKinds.map((kind) => rolloutCase(kind, family, dataplane)));
+export function rolloutCases({ cell, dataplane, hasAllFamilies }: CatalogueOptions): readonly SequenceCase[] {
+  return familiesOfCell(hasAllFamilies === true ? 'dual' : cell).flatMap((family) =>
+    rolloutKinds.map((kind) => rolloutCase(kind, family, dataplane)),
+  );
 }
 
 function rolloutCase(kind: RolloutKind, family: IpFamily, dataplane: CatalogueOptions['dataplane']): SequenceCase {
