@@ -82,6 +82,7 @@ describe('readConfig', () => {
     { args: ['--target', 'moon'], text: '--target is one of lab, cluster, not moon' },
     { args: ['--kubeconfig', 'f'], text: 'belong to --target cluster' },
     { args: ['--allow-other-load-balancers'], text: 'belong to --target cluster' },
+    { args: ['--disruptive'], text: 'belong to --target cluster' },
     { args: ['--target', 'cluster', '--nodes', 'a'], text: '--nodes is two names' },
     { args: ['--repeat', '0'], text: '--repeat is a whole number from 1 on, not 0' },
     { args: ['--jobs', 'many'], text: '--jobs is a whole number' },

@@ -41,7 +41,7 @@ export interface ClusterConfig {
 
 export interface ClusterFlags extends Pick<
   ClusterEnvironmentOptions,
-  'image' | 'podCommand' | 'nodes' | 'mayHaveOtherLoadBalancers' | 'isKept'
+  'image' | 'podCommand' | 'nodes' | 'mayHaveOtherLoadBalancers' | 'isDisruptive' | 'isKept'
 > {
   /** Undefined: KUBECONFIG, or ~/.kube/config. */
   readonly kubeconfig: string | undefined;
@@ -97,6 +97,7 @@ const options = {
   'pod-command': { type: 'string' },
   nodes: { type: 'string' },
   'allow-other-load-balancers': { type: 'boolean', default: false },
+  disruptive: { type: 'boolean', default: false },
   keep: { type: 'boolean', default: false },
   cleanup: { type: 'boolean', default: false },
   json: { type: 'string' },
@@ -137,7 +138,7 @@ which proxy (in a lab of network namespaces, which needs root):
                                  the cluster's proxy says of itself
   --target cluster               the proxy of a cluster instead: --kubeconfig FILE, --context NAME; --image IMAGE of the
                                  pods (and its --pod-command CMD), --nodes TESTED,OUTSIDE, --keep, --cleanup,
-                                 --allow-other-load-balancers
+                                 --allow-other-load-balancers, --disruptive (restarts the proxy's pod)
 
 which cases:
   --scenario FILE    your own scenario, a YAML file: its cases scenario/NAME/ipv4 and ipv6, and no others unless --case
@@ -260,13 +261,15 @@ const clusterOnly = [
   'image',
   'pod-command',
   'nodes',
+  'disruptive',
   'keep',
   'cleanup',
   'allow-other-load-balancers',
 ] as const;
 
 function clusterFlags(values: Values, target: Target): ClusterFlags {
-  const { kubeconfig, context, image, nodes, keep, cleanup, 'allow-other-load-balancers': mayHaveOthers } = values;
+  const { kubeconfig, context, image, nodes, disruptive, keep, cleanup } = values;
+  const mayHaveOthers = values['allow-other-load-balancers'];
   const podCommand = values['pod-command'];
   if (target !== 'cluster' && clusterOnly.some((name) => (values[name] ?? false) !== false)) {
     const flags = clusterOnly.map((name) => `--${name}`);
@@ -286,6 +289,7 @@ function clusterFlags(values: Values, target: Target): ClusterFlags {
     podCommand: podCommand?.split(' ').filter((word) => word !== ''),
     nodes: first === undefined || second === undefined ? undefined : [first, second],
     mayHaveOtherLoadBalancers: mayHaveOthers,
+    isDisruptive: disruptive,
     isKept: keep,
     isCleanUp: cleanup,
   };

@@ -13,7 +13,7 @@ const sequence: SequenceCase = {
   why: 'kube-proxy: rules stay when it ends',
   tags: ['sequence', 'slow'],
   families: 'IPv4',
-  needs: ['controlProxy'],
+  needs: ['restartProxy'],
   notFor: undefined,
   run: () => Promise.resolve(),
 };
@@ -49,7 +49,7 @@ describe('as JSON', () => {
     expect(cases[0]).toMatchObject({
       id: 'scenario/restart/ipv4',
       families: 'IPv4',
-      needs: expect.arrayContaining(['controlProxy']) as unknown,
+      needs: expect.arrayContaining(['restartProxy']) as unknown,
     });
     expect(cases[0]?.checks.map(({ what }) => what)).toContain('restart of the agent');
     expect(cases[0]?.checks.every(({ id }) => /^line \d+$/.test(id))).toBe(true);
@@ -63,7 +63,7 @@ describe('as JSON', () => {
         why: 'kube-proxy: rules stay when it ends',
         tags: ['sequence', 'slow'],
         families: 'IPv4',
-        needs: ['controlProxy'],
+        needs: ['restartProxy'],
         checks: [],
       },
     ]);

@@ -20,7 +20,7 @@ test.each([
 });
 
 test.each([
-  ['a restart of the proxy', 'scenario/restart/ipv4', 'controlProxy'],
+  ['a restart of the proxy', 'scenario/restart/ipv4', 'restartProxy'],
   ['flags', 'scenario/masquerade-all/ipv4', 'configureProxy'],
   ['packets from outside', 'scenario/etp-local/ipv4', 'sendFromOutside'],
   ['another address of the Node', 'scenario/node-port-primary/ipv4', 'changeNodes'],

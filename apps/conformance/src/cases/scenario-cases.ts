@@ -57,7 +57,7 @@ export function scenarioNeeds(scenario: Scenario): readonly Ability[] {
   const { steps, agent } = scenario;
   const has = (kind: Scenario['steps'][number]['kind']): boolean => steps.some((step) => step.kind === kind);
   const needs: readonly (readonly [Ability, boolean])[] = [
-    ['controlProxy', has('restartAgent')],
+    ['restartProxy', has('restartAgent')],
     ['configureProxy', isConfigured(agent)],
     ['sendFromOutside', flowsOf(scenario).some(({ from }) => from === 'outside')],
     ['changeNodes', has('nodeAddress') || has('putServiceCidr')],

@@ -4,8 +4,10 @@ import { type ApiServerConnection, newObjectClient, type ObjectClient } from '@s
 import { type DataplaneName, endpointPods } from '@switchyard/scenarios';
 import { markerRounds } from '../engine/error-pace.ts';
 import { healthPortOf, healthSeen } from '../lab/answers.ts';
-import type { TestEnvironment } from '../model/test-environment.ts';
+import type { Ability } from '../model/case.ts';
+import type { ProxyControl, TestEnvironment } from '../model/test-environment.ts';
 import { type ClusterPlace, connectInCluster } from './cluster-connector.ts';
+import { openClusterProxy } from './cluster-proxy.ts';
 import { prepareClusterRollout } from './cluster-rollout.ts';
 import { EchoPool } from './echo-pool.ts';
 import { markerPort, type MarkerPlace, passMarker } from './marker.ts';
@@ -14,7 +16,7 @@ import { acceptsExternalIps, askProxyMode, createRunNamespace, type NodePair, pr
 import { removeAllRuns, removeNamespace, serviceFamilies } from './preflight.ts';
 import { realName, realServices, realSlices } from './real-objects.ts';
 import { type PodSettings, type PodStarter, startPods, type TrafficPod } from './start-pods.ts';
-import { type ClusterTraits, scenarioObstacle, stepObstacleOnCluster } from './step-obstacles.ts';
+import { type ClusterTraits, onlyDisruptive, scenarioObstacle, stepObstacleOnCluster } from './step-obstacles.ts';
 import { callPod, tryCallPod } from './traffic-caller.ts';
 
 /** Settings of `--target cluster`. */
@@ -31,6 +33,8 @@ export interface ClusterEnvironmentOptions {
   readonly nodes?: readonly [underTest: string, outside: string] | undefined;
   /** Go on although other Services of type LoadBalancer are there. */
   readonly mayHaveOtherLoadBalancers: boolean;
+  /** Restart the proxy's pod on the node under test. */
+  readonly isDisruptive: boolean;
   /** Leave everything in the cluster at the end. */
   readonly isKept: boolean;
   /** Column head of reports. Default: `cluster-` and the mode. */
@@ -95,7 +99,9 @@ export async function openClusterEnvironment(
     Object.values(senders).every((one) => one.addresses[family] !== undefined),
   );
   const families = await serviceFamilies(caller, ofPods, signal);
+  const { isDisruptive } = options;
   const traits = {
+    isDisruptive,
     hasZones: nodes.node1.zone !== undefined,
     hasExternalIps: await acceptsExternalIps(caller, signal),
   };
@@ -103,11 +109,16 @@ export async function openClusterEnvironment(
   const book = new AddressBook(nodes);
   const pool = new EchoPool(starter, nodes);
   const place = { caller, run, senders, book, pool, nodes, nodeAddresses: addresses };
+  const settled = settling({ ...place, clock, endpoint: marker, families, onProgress }, dataplane);
+  const proxy = isDisruptive
+    ? await openClusterProxy({ api, clock, node: nodes.node1.name, settled }, signal)
+    : undefined;
   const owned = stack.move();
   return environmentOf({
     place,
     settings: starter.settings,
-    marked: { ...place, clock, endpoint: marker, families, onProgress },
+    settled,
+    proxy,
     families,
     traits,
     about: { name: options.proxyName ?? `cluster-${dataplane}`, dataplane, command: undefined },
@@ -162,37 +173,60 @@ function randomName(random: Random): string {
   return Array.from({ length: 6 }, () => letters[Math.floor(random() * letters.length)]).join('');
 }
 
+/** Waits for markers, one after another. */
+function settling(place: MarkerPlace, dataplane: DataplaneName): ProxyControl['settled'] {
+  let markers = 0;
+  return async (signal) => {
+    for (let left = markerRounds(dataplane); left > 0; left--) await passMarker(place, ++markers, signal);
+  };
+}
+
+const abilitiesOnCluster = ['sendFromOutside', 'holdConnections', 'holdSockets', 'load', 'workloads'] as const;
+
+/** Reasons why a cluster lacks an ability, where its name does not say it. */
+const whyNotOnCluster: Readonly<Partial<Record<Ability, string>>> = {
+  restartProxy: onlyDisruptive,
+  controlProxy: 'a cluster starts its proxy again at once',
+};
+
 interface Parts {
   readonly place: ClusterPlace;
   readonly settings: PodSettings;
-  readonly marked: MarkerPlace;
+  readonly settled: ProxyControl['settled'];
+  readonly proxy: ProxyControl | undefined;
   readonly families: readonly IpFamily[];
   readonly traits: ClusterTraits;
   readonly about: TestEnvironment['proxyUnderTest'];
   readonly dispose: () => Promise<void>;
 }
 
-function environmentOf({ place, settings, marked, families, traits, about, dispose }: Parts): ClusterEnvironment {
+function environmentOf({
+  place,
+  settings,
+  settled,
+  proxy,
+  families,
+  traits,
+  about,
+  dispose,
+}: Parts): ClusterEnvironment {
   const { caller, senders, book, pool } = place;
   const writer = new ObjectWriter({ api: caller.api, namespace: caller.namespace, book });
-  const settled = async (signal: AbortSignal): Promise<void> => {
-    for (let left = markerRounds(about.dataplane); left > 0; left--) await passMarker(marked, ++markers, signal);
-  };
   let isDisposed = false;
-  let markers = 0;
   return {
     target: 'cluster',
     proxyUnderTest: about,
     ipFamilies: families,
     /** From outside only NodePorts can be reached: `stepObstacle` excludes other steps of scenarios and checks of sequences. */
-    can: new Set(['sendFromOutside', 'holdConnections', 'holdSockets', 'load', 'workloads']),
-    proxy: undefined,
+    can: new Set([...abilitiesOnCluster, ...(proxy === undefined ? [] : (['restartProxy'] as const))]),
+    whyNot: (ability) => whyNotOnCluster[ability],
+    proxy,
     lab: undefined,
     cluster: undefined,
     prepareRollout: (...args) => prepareClusterRollout({ ...place, settings }, ...args),
     nodes: place.nodes,
     obstacle: (one) => (one.kind === 'scenario' ? scenarioObstacle(one.scenario, traits) : undefined),
-    stepObstacle: stepObstacleOnCluster,
+    stepObstacle: (scenario, step) => stepObstacleOnCluster(scenario, step, traits),
     reset: async (_agent, signal) => {
       await writer.writeServices([], signal);
       await writer.writeSlices([], signal);

@@ -4,7 +4,7 @@ import { scenarioObstacle, stepObstacleOnCluster } from './step-obstacles.ts';
 
 const scenarios = allScenarios().filter(({ ipFamily }) => ipFamily === 'IPv4');
 
-const able = { hasZones: true, hasExternalIps: true };
+const able = { hasZones: true, hasExternalIps: true, isDisruptive: false };
 
 function named(id: string): Scenario {
   const scenario = scenarios.find((one) => one.id === id);
@@ -44,13 +44,13 @@ test.each([
   ['unallocated-cluster-ip', /whose cluster IP/],
 ])('steps of %s', (id, reason) => {
   const scenario = named(id);
-  const reasons = scenario.steps.map((step) => stepObstacleOnCluster(scenario, step));
+  const reasons = scenario.steps.map((step) => stepObstacleOnCluster(scenario, step, able));
   expect(reasons.some((one) => one !== undefined && reason.test(one))).toBe(true);
 });
 
 test('of etp-local only what comes from outside to another address than the node is left out', () => {
   const scenario = named('etp-local');
-  const left = scenario.steps.filter((step) => stepObstacleOnCluster(scenario, step) !== undefined);
+  const left = scenario.steps.filter((step) => stepObstacleOnCluster(scenario, step, able) !== undefined);
   expect(left.map((step) => (step.kind === 'flow' ? `${step.flow.from} ${step.flow.to}` : step.kind))).toEqual([
     'outside 198.51.100.7',
     'outside 198.51.100.7',
@@ -60,10 +60,19 @@ test('of etp-local only what comes from outside to another address than the node
 test('a client that would have become known by a step that is left out is not expected to be', () => {
   const scenario = named('session-affinity');
   const kept = scenario.steps.filter((step) => step.kind === 'flow' && step.flow.kept !== undefined);
-  const reasons = kept.map((step) => stepObstacleOnCluster(scenario, step));
+  const reasons = kept.map((step) => stepObstacleOnCluster(scenario, step, able));
   // Pods were at the cluster IP; the outside was only ever at the load balancer's address.
   expect(
     kept.map((step, index) => (step.kind === 'flow' ? `${step.flow.from}: ${reasons[index] === undefined}` : '')),
   ).toEqual(kept.map((step) => (step.kind === 'flow' ? `${step.flow.from}: ${step.flow.from === 'pod'}` : '')));
   expect(reasons).toContain('its client would have become known by a step that cannot be done');
+});
+
+test('a restart of the proxy must be allowed', () => {
+  const scenario = named('restart');
+  const restarts = scenario.steps.filter(({ kind }) => kind === 'restartAgent');
+  const reasons = (isDisruptive: boolean) =>
+    restarts.map((step) => stepObstacleOnCluster(scenario, step, { isDisruptive }));
+  expect(new Set(reasons(false))).toEqual(new Set(['the proxy is only restarted with --disruptive']));
+  expect(new Set(reasons(true))).toEqual(new Set([undefined]));
 });

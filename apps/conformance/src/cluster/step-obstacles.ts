@@ -3,13 +3,20 @@ import { nodeAddresses } from '@switchyard/scenarios';
 import type { Scenario, ScenarioFlow, ScenarioService, ScenarioStep } from '@switchyard/scenarios';
 import { endpointsOf, flowsOf, servicesOf } from '../cases/scenario-cases.ts';
 
+/** Reason why the proxy is not restarted. */
+export const onlyDisruptive = 'the proxy is only restarted with --disruptive';
+
 /** Reason why a cluster cannot do a step of a scenario; undefined: it can. */
-export function stepObstacleOnCluster(scenario: Scenario, step: ScenarioStep): string | undefined {
+export function stepObstacleOnCluster(
+  scenario: Scenario,
+  step: ScenarioStep,
+  { isDisruptive }: Pick<ClusterTraits, 'isDisruptive'>,
+): string | undefined {
   switch (step.kind) {
     case 'flow':
       return flowObstacle(scenario, step.flow) ?? affinityObstacle(scenario, step.flow);
     case 'restartAgent':
-      return "the cluster's proxy is not the runner's to restart";
+      return isDisruptive ? undefined : onlyDisruptive;
     default:
       return undefined;
   }
@@ -19,6 +26,8 @@ export function stepObstacleOnCluster(scenario: Scenario, step: ScenarioStep): s
 export interface ClusterTraits {
   /** The node under test has a zone. */
   readonly hasZones: boolean;
+  /** The proxy's pods may be restarted. */
+  readonly isDisruptive: boolean;
   /** No admission plug-in refuses `spec.externalIPs`. */
   readonly hasExternalIps: boolean;
 }

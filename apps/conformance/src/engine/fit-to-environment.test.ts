@@ -33,14 +33,14 @@ const noRestart: TestEnvironment['stepObstacle'] = (_, { kind }) =>
   kind === 'restartAgent' ? 'no restarts here' : undefined;
 
 test('a case that an environment can do is as it was', () => {
-  const fit = fitToEnvironment(restart, environment({ can: ['controlProxy', 'sendFromOutside'] }));
+  const fit = fitToEnvironment(restart, environment({ can: ['restartProxy', 'sendFromOutside'] }));
   expect(fit).toEqual({ status: 'fits', case: restart, skippedSteps: [] });
 });
 
 test('an environment that lacks an ability skips the case with its name', () => {
   expect(fitToEnvironment(restart, environment({ can: ['sendFromOutside'] }))).toEqual({
     status: 'skipped',
-    because: 'needs what this cluster cannot: controlProxy',
+    because: 'needs what this cluster cannot: restartProxy',
   });
 });
 
@@ -57,7 +57,7 @@ test.each(['scenario/restart/ipv6', 'scenario/dual-stack-endpoints/dual-ipv4', '
 test('a step that an environment cannot do is left out with its reason, and the case needs no more what only it needed', () => {
   const fit = fitToEnvironment(restart, environment({ can: ['sendFromOutside'], step: noRestart }));
   if (fit.status !== 'fits' || fit.case.kind !== 'scenario') throw new Error('it must fit');
-  expect(fit.case.needs).not.toContain('controlProxy');
+  expect(fit.case.needs).not.toContain('restartProxy');
   expect(fit.case.scenario.steps.some(({ kind }) => kind === 'restartAgent')).toBe(false);
   expect(new Set(fit.skippedSteps.map(({ because }) => because))).toEqual(new Set(['no restarts here']));
   expect(fit.skippedSteps[0]?.id).toMatch(/^line \d+$/);
@@ -72,7 +72,7 @@ test('a case with nothing left to look at is skipped with the first reason', () 
 });
 
 test('what is against the whole case comes with its reason', () => {
-  const able: readonly Ability[] = ['controlProxy', 'sendFromOutside'];
+  const able: readonly Ability[] = ['restartProxy', 'sendFromOutside'];
   expect(fitToEnvironment(restart, environment({ can: able, whole: 'no zone' }))).toEqual({
     status: 'skipped',
     because: 'no zone',

@@ -6,7 +6,7 @@ import { Gate } from './error-pace.ts';
 import { isWorthRepeating } from './evidence.ts';
 import { planUnits, takeUnit, type Unit, seededRandom } from './plan-units.ts';
 import { runUnit } from './run-unit.ts';
-import type { ConformanceCase, OnProgress, RunName, ScenarioCase, FamilyCell } from '../model/case.ts';
+import type { Ability, ConformanceCase, OnProgress, RunName, ScenarioCase, FamilyCell } from '../model/case.ts';
 import type { CaseResult, SkippedStep, ProxyUnderTest, RunAbout, RunReport, Target } from '../model/report-file.ts';
 import type { TestEnvironment } from '../model/test-environment.ts';
 import { release } from 'node:os';
@@ -50,7 +50,7 @@ export async function runRound(options: RoundOptions, signal: AbortSignal): Prom
   const skippedSteps = new Map<string, readonly SkippedStep[]>();
   const add = (lane: string, done: CaseResult): void => {
     const steps = skippedSteps.get(done.id);
-    const result = steps === undefined ? done : { ...done, skippedSteps: steps };
+    const result = steps === undefined ? done : { ...done, skippedSteps: [...steps, ...(done.skippedSteps ?? [])] };
     results.set(result.id, result);
     onProgress({ kind: 'caseEnded', run, lane, result });
   };
@@ -157,6 +157,15 @@ interface Fits {
   readonly skippedSteps: readonly SkippedStep[];
 }
 
+/** Reason why an environment cannot do something that needs these abilities, which it lacks. */
+export function lackText(
+  { target, whyNot }: Pick<TestEnvironment, 'target' | 'whyNot'>,
+  missing: readonly Ability[],
+): string {
+  const [reason] = missing.flatMap((ability) => whyNot?.(ability) ?? []);
+  return reason ?? `needs what this ${target} cannot: ${missing.join(', ')}`;
+}
+
 /** A case as an environment can run it. */
 export type FittedCase = Fits | { readonly status: 'skipped'; readonly because: string };
 
@@ -170,9 +179,7 @@ export function fitToEnvironment(one: ConformanceCase, environment: TestEnvironm
     return { status: 'skipped', because: first.because };
   }
   const missing = fitted.case.needs.filter((ability) => !environment.can.has(ability));
-  if (missing.length > 0) {
-    return { status: 'skipped', because: `needs what this ${environment.target} cannot: ${missing.join(', ')}` };
-  }
+  if (missing.length > 0) return { status: 'skipped', because: lackText(environment, missing) };
   const because = environment.obstacle(fitted.case);
   return because === undefined ? { status: 'fits', ...fitted } : { status: 'skipped', because };
 }

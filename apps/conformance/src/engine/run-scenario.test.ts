@@ -83,3 +83,18 @@ test.each<[string, Delay]>([
     }
   },
 );
+
+test('a restart beside no flow that can be sent is done, and its check is skipped', async () => {
+  const calls: string[] = [];
+  const call = (name: string) => async () => void calls.push(name);
+  const proxy = { kill: call('kill'), start: call('start'), settled: call('settled') };
+  const environment = { proxy, put: call('put') } as unknown as TestEnvironment; // the part that a restart uses
+  const record = new MemoryRecorder();
+  const [one] = cases;
+  const scenario = { ...one!.scenario, steps: [{ kind: 'restartAgent', line: 9 } as const] };
+  const pace = new ErrorPace(environment, signal);
+  const traced = (): Promise<void> => Promise.resolve();
+  await runSteps({ scenario, environment, record, gate: new Gate(160), pace, traced, signal });
+  expect(calls).toEqual(['put', 'kill', 'start', 'settled']);
+  expect([record.checks, record.skipped]).toEqual([[], [{ id: 'line 9', because: 'no flow can be sent meanwhile' }]]);
+});

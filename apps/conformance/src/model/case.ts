@@ -13,7 +13,9 @@ export function familiesOfCell(cell: FamilyCell): readonly IpFamily[] {
 
 /** All needs of cases beyond writing objects and sending packets. */
 export const abilities = [
-  /** Kill, stop and start the proxy under test. */
+  /** End the proxy under test and have it start again. */
+  'restartProxy',
+  /** Keep it ended, and start it at a chosen time. */
   'controlProxy',
   /** Start the proxy with other flags or another configuration file. */
   'configureProxy',

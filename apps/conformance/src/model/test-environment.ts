@@ -84,13 +84,16 @@ export interface OwnEnd {
   readonly log: readonly string[];
 }
 
-/** The proxy under test on the node under test. Needs `controlProxy`. */
+/** The proxy under test on the node under test. Needs `restartProxy`. */
 export interface ProxyControl {
   /** Sends SIGKILL; resolves when the process has ended. Its rules stay in the kernel. */
   kill(): Promise<void>;
   /** Sends SIGTERM, and SIGKILL after five seconds; resolves when the process has ended. */
   stop(): Promise<void>;
-  /** Starts it with the settings of the last `reset`. Resolves at once, with the CLOCK_MONOTONIC time of its exec. */
+  /**
+   * Starts it with the settings of the last `reset`. Resolves at once, with the CLOCK_MONOTONIC time of its exec. Without `controlProxy`
+   * the cluster starts it when it has ended; this resolves when it has.
+   */
   start(options?: StartOptions): Promise<Millis>;
   /** Resolves when packets show that the proxy has applied everything written. Rejects with the end of its log when it ends or is too slow. */
   settled(signal: AbortSignal): Promise<void>;
@@ -112,7 +115,9 @@ export interface TestEnvironment extends AsyncDisposable {
   readonly ipFamilies: readonly IpFamily[];
   readonly proxyUnderTest: ProxyUnderTest;
   readonly can: ReadonlySet<Ability>;
-  /** Undefined unless the environment `can` control it. */
+  /** Reason why the environment lacks an ability. Absent or undefined: only the ability's name is known. */
+  readonly whyNot?: (ability: Ability) => string | undefined;
+  /** Undefined unless the environment `can` restart it. */
   readonly proxy: ProxyControl | undefined;
   /** The lab, for sequences that use it directly; undefined on a cluster. */
   readonly lab: Lab | undefined;

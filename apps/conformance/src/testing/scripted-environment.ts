@@ -17,6 +17,7 @@ import { ScriptedKernel } from './scripted-kernel.ts';
 import { type Cause, rightProxy, type ScriptedProxy } from './scripted-proxy.ts';
 
 const abilities: readonly Ability[] = [
+  'restartProxy',
   'controlProxy',
   'configureProxy',
   'sendFromOutside',

@@ -39,6 +39,7 @@ beforeAll(async () => {
     clock: systemClock,
     random: Math.random,
     mayHaveOtherLoadBalancers: false,
+    isDisruptive: false,
     isKept: false,
     podCommand: trafficPodCommand(),
     onProgress: (text) => told.push(text),

@@ -6,6 +6,7 @@ import { expectationText, flowText, healthStepText, healthText, observationText 
 import type { ScenarioService } from '@switchyard/scenarios';
 import { ErrorPace } from '../../../engine/error-pace.ts';
 import { countText, type ErrorLimits, probeFlow, seenText } from '../../../engine/probe-flow.ts';
+import { lackText } from '../../../engine/run-round.ts';
 import { healthOnceRight } from '../../../engine/run-scenario.ts';
 import type { Ability, CatalogueOptions, SequenceCase } from '../../../model/case.ts';
 import type { CaseRecorder, FlowAt, FlowConnector } from '../../../model/test-environment.ts';
@@ -83,6 +84,9 @@ interface Change {
   readonly nodeAddress?: string;
 }
 
+/** A check's id, the call, and what must happen. */
+export type ExpectedCall = readonly [id: string, call: Call, expect: Expectation];
+
 /** A running sequence: the content of the cluster, and helpers that change it and record checks. */
 export class SequenceContext {
   readonly objects: ObjectFactory;
@@ -111,6 +115,14 @@ export class SequenceContext {
     const { proxy } = this.#environment;
     if (proxy !== undefined) return proxy;
     throw new InvariantError(`${this.#about.id} controls the proxy and does not say that it needs to`);
+  }
+
+  /** Whether the environment has an ability. If not, records checks that need it as skipped. */
+  hasAbility(ability: Ability, ids: readonly string[]): boolean {
+    if (this.#environment.can.has(ability)) return true;
+    const because = lackText(this.#environment, [ability]);
+    for (const id of ids) this.record.skip({ id, because });
+    return false;
   }
 
   get lab(): TestEnvironment['lab'] {
@@ -154,7 +166,7 @@ export class SequenceContext {
   }
 
   /** Probes flows side by side and records a check for each: its id, the call and what must happen. */
-  async see(...expected: readonly (readonly [id: string, call: Call, expect: Expectation])[]): Promise<void> {
+  async see(...expected: readonly ExpectedCall[]): Promise<void> {
     const possible = this.possible(expected, ([id, call]) => ({ id, call }));
     const seen = await Promise.all(
       possible.map(async ([id, call, expect]) => {
