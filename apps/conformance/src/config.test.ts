@@ -83,6 +83,7 @@ describe('readConfig', () => {
     { args: ['--kubeconfig', 'f'], text: 'belong to --target cluster' },
     { args: ['--allow-other-load-balancers'], text: 'belong to --target cluster' },
     { args: ['--disruptive'], text: 'belong to --target cluster' },
+    { args: ['--load-balancer'], text: 'belong to --target cluster' },
     { args: ['--target', 'cluster', '--nodes', 'a'], text: '--nodes is two names' },
     { args: ['--repeat', '0'], text: '--repeat is a whole number from 1 on, not 0' },
     { args: ['--jobs', 'many'], text: '--jobs is a whole number' },

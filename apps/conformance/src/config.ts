@@ -41,7 +41,7 @@ export interface ClusterConfig {
 
 export interface ClusterFlags extends Pick<
   ClusterEnvironmentOptions,
-  'image' | 'podCommand' | 'nodes' | 'mayHaveOtherLoadBalancers' | 'isDisruptive' | 'isKept'
+  'image' | 'podCommand' | 'nodes' | 'mayHaveOtherLoadBalancers' | 'isDisruptive' | 'hasController' | 'isKept'
 > {
   /** Undefined: KUBECONFIG, or ~/.kube/config. */
   readonly kubeconfig: string | undefined;
@@ -98,6 +98,7 @@ const options = {
   nodes: { type: 'string' },
   'allow-other-load-balancers': { type: 'boolean', default: false },
   disruptive: { type: 'boolean', default: false },
+  'load-balancer': { type: 'boolean', default: false },
   keep: { type: 'boolean', default: false },
   cleanup: { type: 'boolean', default: false },
   json: { type: 'string' },
@@ -138,7 +139,8 @@ which proxy (in a lab of network namespaces, which needs root):
                                  the cluster's proxy says of itself
   --target cluster               the proxy of a cluster instead: --kubeconfig FILE, --context NAME; --image IMAGE of the
                                  pods (and its --pod-command CMD), --nodes TESTED,OUTSIDE, --keep, --cleanup,
-                                 --allow-other-load-balancers, --disruptive (restarts the proxy's pod)
+                                 --allow-other-load-balancers, --disruptive (restarts the proxy's pod),
+                                 --load-balancer (addresses from the cluster's own controller)
 
 which cases:
   --scenario FILE    your own scenario, a YAML file: its cases scenario/NAME/ipv4 and ipv6, and no others unless --case
@@ -262,6 +264,7 @@ const clusterOnly = [
   'pod-command',
   'nodes',
   'disruptive',
+  'load-balancer',
   'keep',
   'cleanup',
   'allow-other-load-balancers',
@@ -290,6 +293,7 @@ function clusterFlags(values: Values, target: Target): ClusterFlags {
     nodes: first === undefined || second === undefined ? undefined : [first, second],
     mayHaveOtherLoadBalancers: mayHaveOthers,
     isDisruptive: disruptive,
+    hasController: values['load-balancer'],
     isKept: keep,
     isCleanUp: cleanup,
   };

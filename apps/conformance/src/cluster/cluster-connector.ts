@@ -7,6 +7,7 @@ import { type EchoPool, realPort } from './echo-pool.ts';
 import { heldConnection } from './pod-sender.ts';
 import { startRemoteLoad } from './remote-load.ts';
 import { seenInCluster } from './echo-pool.ts';
+import type { LoadBalancing } from './load-balancing.ts';
 import type { NodePair } from './preflight.ts';
 import type { TrafficPod } from './start-pods.ts';
 import { callPod, type Caller } from './traffic-caller.ts';
@@ -19,6 +20,7 @@ export interface ClusterPlace {
   readonly pool: EchoPool;
   readonly nodes: NodePair;
   readonly nodeAddresses: readonly string[];
+  readonly balancing: LoadBalancing;
 }
 
 /** Timeout of one attempt while waiting for an answer, in milliseconds. Short, so that attempts follow quickly. */

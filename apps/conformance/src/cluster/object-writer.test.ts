@@ -1,4 +1,4 @@
-import { parseIp, parsePort, systemClock } from '@switchyard/core';
+import { millis, parseIp, parsePort, systemClock } from '@switchyard/core';
 import { anonymousConnection, apiResources, type ObjectClient, type Service } from '@switchyard/core/kubernetes';
 import { type ApiServer, startApiServer } from '@switchyard/lab';
 import { emptyState, type ScenarioService } from '@switchyard/scenarios';
@@ -60,16 +60,19 @@ const balanced: ScenarioService = {
   healthCheckNodePort: parsePort(32_080),
 };
 
-function wanted(...services: readonly ScenarioService[]): readonly WantedService[] {
+function wanted(
+  services: readonly ScenarioService[],
+  balancing: ClusterPlace['balancing'] = 'runner',
+): readonly WantedService[] {
   const senders = { pod: { addresses: {} } };
-  const how = { book, nodes, caller: { namespace: 'default' }, run: 'r', senders } as unknown as ClusterPlace; // of Services
+  const caller = { namespace: 'default' };
+  const how = { book, nodes, caller, run: 'r', senders, balancing } as unknown as ClusterPlace; // of Services
   const scenario = { ipFamily: 'IPv4', isDualStack: false } as never; // the only fields used
   const state = { ...emptyState, services: new Map(services.map((one) => [one.name, one])) };
   return realServices({ scenario, state }, how);
 }
 
-const put = (...services: readonly ScenarioService[]): Promise<void> =>
-  writer.writeServices(wanted(...services), signal);
+const put = (...services: readonly ScenarioService[]): Promise<void> => writer.writeServices(wanted(services), signal);
 const stored = (): Promise<Service> => api.get(services, { name: 'cart-shop' }, signal);
 
 test('the API server chooses the cluster IP, and the book knows it afterwards', async () => {
@@ -112,6 +115,20 @@ test('the status has the addresses of the load balancer, the class keeps control
   expect((await stored()).status?.loadBalancer?.ingress ?? []).toEqual([]);
   await put(cart);
   expect((await stored()).spec).toMatchObject({ type: 'ClusterIP', clusterIP: spec?.clusterIP });
+});
+
+test('the addresses of a controller stand for the planned ones, in a Service without a class', async () => {
+  const writing = writer.writeServices(wanted([balanced], 'controller'), signal);
+  const found = async (): Promise<Service | undefined> => api.find(services, { name: 'cart-shop' }, signal);
+  while ((await found()) === undefined) await systemClock.sleep(millis(5), signal);
+  const body = { status: { loadBalancer: { ingress: [{ ip: '203.0.113.7' }] } } };
+  await api.patch(services, { name: 'cart-shop', subresource: 'status' }, { kind: 'merge', body }, signal);
+  await writing;
+  expect((await stored()).spec?.loadBalancerClass).toBeUndefined();
+  const planned = parseIp('198.51.100.7');
+  expect(book.destination(planned, 80, 'TCP')).toEqual({ address: '203.0.113.7', port: 80 });
+  book.clear();
+  expect(book.destination(planned, 80, 'TCP').address).toBe(planned);
 });
 
 test('unchanged objects are not written again, and changes of others are overwritten', async () => {

@@ -2,6 +2,7 @@ import { ApiServerError, type IpAddress, type IpFamily, ipFamilyOf, parseIp, Usa
 import { apiResources } from '@switchyard/core/kubernetes';
 import type { EndpointSlice, ObjectClient, ObjectRef, Service } from '@switchyard/core/kubernetes';
 import { nodeAddresses } from '@switchyard/scenarios';
+import { assignedAddresses, pairAddresses } from './load-balancing.ts';
 import type { NodePair } from './preflight.ts';
 import type { WantedService } from './real-objects.ts';
 import { isDeepStrictEqual } from 'node:util';
@@ -76,7 +77,9 @@ export class ObjectWriter {
       before === undefined ? await this.#create(wanted, signal) : await this.#replace(before, wanted, signal);
     this.#learn(wanted, written);
     this.#services.set(name, { wanted, object: written }); // even if its status cannot be written: the Service exists
-    const object = await this.#writeStatus(written, wanted, signal);
+    const object = await (wanted.balancing === 'runner'
+      ? this.#writeStatus(written, wanted, signal)
+      : this.#learnAssigned(written, wanted, signal));
     this.#services.set(name, { wanted, object });
   }
 
@@ -113,6 +116,16 @@ export class ObjectWriter {
     const body = { status: { loadBalancer: { ingress: ingress.length === 0 ? null : ingress } } };
     const status = { ...this.#ref(nameOf(written)), subresource: 'status' } as const;
     return this.#place.api.patch(services, status, { kind: 'merge', body }, signal);
+  }
+
+  /** Waits for the load-balancer IPs of a controller. */
+  async #learnAssigned(written: Service, { ingress, balancing }: WantedService, signal: AbortSignal): Promise<Service> {
+    if (ingress.length === 0 || balancing === 'nowhere') return written;
+    const { api, book } = this.#place;
+    const assigned = await assignedAddresses(api, this.#ref(nameOf(written)), signal);
+    const planned = ingress.map(({ ip }) => parseIp(ip ?? ''));
+    for (const [plan, real] of pairAddresses(planned, assigned)) book.loadBalancerIps.set(plan, real);
+    return api.get(services, this.#ref(nameOf(written)), signal);
   }
 
   async #removeService(name: string, signal: AbortSignal): Promise<void> {
@@ -197,6 +210,7 @@ export class AddressBook {
   readonly clusterIps: Map<IpAddress, IpAddress> = new Map();
   readonly nodePorts: Map<PortKey, number> = new Map();
   readonly healthPorts: Map<number, number> = new Map();
+  readonly loadBalancerIps: Map<IpAddress, IpAddress> = new Map();
 
   constructor(nodes: NodePair) {
     this.#nodes = nodes;
@@ -207,6 +221,7 @@ export class AddressBook {
     this.clusterIps.clear();
     this.nodePorts.clear();
     this.healthPorts.clear();
+    this.loadBalancerIps.clear();
   }
 
   /** node1's own address, the destination of flows to NodePorts. */
@@ -216,10 +231,11 @@ export class AddressBook {
     throw new UsageError('cluster.family', `node ${this.#nodes.node1.name} has no ${ipFamily} address`);
   }
 
-  /** Real destination of a packet that a scenario sends to a Service's address or to the node. External and load-balancer IPs stay as they are. */
+  /** Real destination of a packet that a scenario sends to a Service's address or to the node. Addresses that no controller assigned stay as they are. */
   destination(to: IpAddress, port: number, protocol: string): { readonly address: IpAddress; readonly port: number } {
     const ipFamily = ipFamilyOf(to);
-    if (to !== nodeAddresses[ipFamily]['node1']) return { address: this.clusterIps.get(to) ?? to, port };
+    if (to !== nodeAddresses[ipFamily]['node1'])
+      return { address: this.clusterIps.get(to) ?? this.loadBalancerIps.get(to) ?? to, port };
     return { address: this.nodeAddress(ipFamily), port: this.#nodePortFor(port, protocol) };
   }
 

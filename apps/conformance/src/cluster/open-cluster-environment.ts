@@ -10,6 +10,7 @@ import { type ClusterPlace, connectInCluster } from './cluster-connector.ts';
 import { openClusterProxy } from './cluster-proxy.ts';
 import { prepareClusterRollout } from './cluster-rollout.ts';
 import { EchoPool } from './echo-pool.ts';
+import { findController } from './load-balancing.ts';
 import { markerPort, type MarkerPlace, passMarker } from './marker.ts';
 import { AddressBook, ObjectWriter } from './object-writer.ts';
 import { acceptsExternalIps, askProxyMode, createRunNamespace, type NodePair, preflight } from './preflight.ts';
@@ -35,6 +36,8 @@ export interface ClusterEnvironmentOptions {
   readonly mayHaveOtherLoadBalancers: boolean;
   /** Restart the proxy's pod on the node under test. */
   readonly isDisruptive: boolean;
+  /** Load-balancer IPs come from the cluster's own controller. */
+  readonly hasController: boolean;
   /** Leave everything in the cluster at the end. */
   readonly isKept: boolean;
   /** Column head of reports. Default: `cluster-` and the mode. */
@@ -100,15 +103,17 @@ export async function openClusterEnvironment(
   );
   const families = await serviceFamilies(caller, ofPods, signal);
   const { isDisruptive } = options;
+  const balancing = options.hasController ? await findController(caller, signal) : 'runner';
   const traits = {
     isDisruptive,
+    balancing,
     hasZones: nodes.node1.zone !== undefined,
     hasExternalIps: await acceptsExternalIps(caller, signal),
   };
   const { addresses } = await callPod(caller, senders.node, { name: 'addresses', argument: {} }, signal);
   const book = new AddressBook(nodes);
   const pool = new EchoPool(starter, nodes);
-  const place = { caller, run, senders, book, pool, nodes, nodeAddresses: addresses };
+  const place = { caller, run, senders, book, pool, nodes, nodeAddresses: addresses, balancing };
   const settled = settling({ ...place, clock, endpoint: marker, families, onProgress }, dataplane);
   const proxy = isDisruptive
     ? await openClusterProxy({ api, clock, node: nodes.node1.name, settled }, signal)
@@ -187,6 +192,7 @@ const abilitiesOnCluster = ['sendFromOutside', 'holdConnections', 'holdSockets',
 const whyNotOnCluster: Readonly<Partial<Record<Ability, string>>> = {
   restartProxy: onlyDisruptive,
   controlProxy: 'a cluster starts its proxy again at once',
+  loadBalancer: 'requests through a load balancer come from outside the cluster, where the runner has no pod',
 };
 
 interface Parts {

@@ -4,6 +4,7 @@ import { clusterObjects, ipv6TwinOfCidr, serviceObject } from '@switchyard/scena
 import type { ScenarioPort, ScenarioService } from '@switchyard/scenarios';
 import type { ScenarioMoment } from '../model/test-environment.ts';
 import type { AddressBook } from './object-writer.ts';
+import type { LoadBalancing } from './load-balancing.ts';
 import { type NodePair, runLabel } from './preflight.ts';
 import type { ClusterPlace } from './cluster-connector.ts';
 import { realPort } from './echo-pool.ts';
@@ -17,6 +18,7 @@ export interface WantedService {
   readonly object: Service;
   /** `status.loadBalancer.ingress`; empty: none. */
   readonly ingress: readonly { readonly ip?: string; readonly ipMode?: string }[];
+  readonly balancing: LoadBalancing;
 }
 
 /** Longest name of a Service. */
@@ -34,7 +36,7 @@ export function realServices({ scenario, state }: ScenarioMoment, how: ClusterPl
   return [...state.services.values()].map((service) => {
     const planned = serviceObject(scenario, service);
     const ingress = planned.status?.loadBalancer?.ingress ?? [];
-    return { service, object: realService(service, planned, how), ingress };
+    return { service, object: realService(service, planned, how), ingress, balancing: how.balancing };
   });
 }
 
@@ -58,12 +60,14 @@ function realService(service: ScenarioService, { spec = {} }: Service, how: Clus
       ...clusterIpsOf(service, how.book),
       ipFamilyPolicy: (spec.ipFamilies ?? []).length > 1 ? 'RequireDualStack' : 'SingleStack',
       ports: service.ports.map((port) => realServicePort(port, how.book)),
-      ...(type === 'LoadBalancer'
-        ? { loadBalancerClass, ...sourceRangesOf(service.loadBalancerSourceRanges, how) }
-        : {}),
+      ...(type === 'LoadBalancer' ? { ...classOf(how), ...sourceRangesOf(service.loadBalancerSourceRanges, how) } : {}),
       ...(healthPort === undefined ? {} : { healthCheckNodePort: healthPort }),
     },
   };
+}
+
+function classOf({ balancing }: ClusterPlace): Service['spec'] & object {
+  return balancing === 'runner' ? { loadBalancerClass } : {};
 }
 
 function labelsOf(own: Readonly<Record<string, string>>, { run }: ClusterPlace): Record<string, string> {

@@ -4,7 +4,7 @@ import { scenarioObstacle, stepObstacleOnCluster } from './step-obstacles.ts';
 
 const scenarios = allScenarios().filter(({ ipFamily }) => ipFamily === 'IPv4');
 
-const able = { hasZones: true, hasExternalIps: true, isDisruptive: false };
+const able = { hasZones: true, hasExternalIps: true, isDisruptive: false, balancing: 'runner' } as const;
 
 function named(id: string): Scenario {
   const scenario = scenarios.find((one) => one.id === id);
@@ -72,7 +72,7 @@ test('a restart of the proxy must be allowed', () => {
   const scenario = named('restart');
   const restarts = scenario.steps.filter(({ kind }) => kind === 'restartAgent');
   const reasons = (isDisruptive: boolean) =>
-    restarts.map((step) => stepObstacleOnCluster(scenario, step, { isDisruptive }));
+    restarts.map((step) => stepObstacleOnCluster(scenario, step, { ...able, isDisruptive }));
   expect(new Set(reasons(false))).toEqual(new Set(['the proxy is only restarted with --disruptive']));
   expect(new Set(reasons(true))).toEqual(new Set([undefined]));
 });

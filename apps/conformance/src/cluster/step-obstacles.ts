@@ -1,6 +1,7 @@
 import { type IpAddress, ipFamilyOf } from '@switchyard/core';
 import { nodeAddresses } from '@switchyard/scenarios';
 import type { Scenario, ScenarioFlow, ScenarioService, ScenarioStep } from '@switchyard/scenarios';
+import { balancedFlowObstacle, balancingObstacle, type LoadBalancing } from './load-balancing.ts';
 import { endpointsOf, flowsOf, servicesOf } from '../cases/scenario-cases.ts';
 
 /** Reason why the proxy is not restarted. */
@@ -10,11 +11,15 @@ export const onlyDisruptive = 'the proxy is only restarted with --disruptive';
 export function stepObstacleOnCluster(
   scenario: Scenario,
   step: ScenarioStep,
-  { isDisruptive }: Pick<ClusterTraits, 'isDisruptive'>,
+  { isDisruptive, balancing }: Pick<ClusterTraits, 'isDisruptive' | 'balancing'>,
 ): string | undefined {
   switch (step.kind) {
     case 'flow':
-      return flowObstacle(scenario, step.flow) ?? affinityObstacle(scenario, step.flow);
+      return (
+        flowObstacle(scenario, step.flow) ??
+        balancedFlowObstacle(step.flow.to, servicesOf(scenario), balancing) ??
+        affinityObstacle(scenario, step.flow)
+      );
     case 'restartAgent':
       return isDisruptive ? undefined : onlyDisruptive;
     default:
@@ -28,6 +33,7 @@ export interface ClusterTraits {
   readonly hasZones: boolean;
   /** The proxy's pods may be restarted. */
   readonly isDisruptive: boolean;
+  readonly balancing: LoadBalancing;
   /** No admission plug-in refuses `spec.externalIPs`. */
   readonly hasExternalIps: boolean;
 }
@@ -47,6 +53,8 @@ export function scenarioObstacle(scenario: Scenario, cluster: ClusterTraits): st
   if (endpoints.some(({ zoneHints }) => zoneHints.length > 0) && !cluster.hasZones) {
     return 'the node under test has no label topology.kubernetes.io/zone';
   }
+  const unbalanced = balancingObstacle(scenario, cluster.balancing);
+  if (unbalanced !== undefined) return unbalanced;
   const perNode = Map.groupBy(new Set(endpoints.map(({ ip, node }) => `${node} ${ip}`)), (key) => key.split(' ')[0]);
   const most = Math.max(0, ...[...perNode.values()].map((all) => all.length));
   return most > mostPods ? `it needs ${most} pods on one node; ${mostPods} are the limit` : undefined;

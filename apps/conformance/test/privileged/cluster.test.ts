@@ -40,6 +40,7 @@ beforeAll(async () => {
     random: Math.random,
     mayHaveOtherLoadBalancers: false,
     isDisruptive: false,
+    hasController: false,
     isKept: false,
     podCommand: trafficPodCommand(),
     onProgress: (text) => told.push(text),
