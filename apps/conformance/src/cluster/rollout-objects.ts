@@ -1,6 +1,6 @@
 import type { IpFamily } from '@switchyard/core';
 import type { DaemonSet, Deployment, PodSpec, PodTemplate, Service } from '@switchyard/core/kubernetes';
-import type { RolloutKind } from '../cases/rollouts/run-rollout-case.ts';
+import type { RolloutKind } from '../model/rollout.ts';
 import { type NodePair, runLabel } from './preflight.ts';
 import { podManifest, podPort, type PodSettings } from './start-pods.ts';
 

@@ -11,7 +11,7 @@ import type {
 import type { Ability, ConformanceCase } from './case.ts';
 import type { ProxyUnderTest, Target, CheckResult, InconclusiveCheck, RolloutTimeline } from './report-file.ts';
 import type { SkippedStep } from './report-file.ts';
-import type { PreparedRollout, RolloutCase } from '../cases/rollouts/prepare-rollout.ts';
+import type { PreparedRollout, RolloutCase } from './rollout.ts';
 
 /** A state of one scenario to write to the cluster. */
 export interface ScenarioMoment {

@@ -1,4 +1,4 @@
-import { HostError, InvariantError, type IpFamily, millis, parseIp } from '@switchyard/core';
+import { HostError, InvariantError, millis, parseIp } from '@switchyard/core';
 import { clusterCidrs, type Lab, type LabCluster, type WorkloadEvent } from '@switchyard/lab';
 import {
   deployApp,
@@ -12,31 +12,11 @@ import {
   prepareLoadBalancerHost,
   profiles,
 } from '@switchyard/rollout';
-import type { App, ExplainAt, LoadTarget, PodPlace, RolloutSetup, Experiment } from '@switchyard/rollout';
-import type { DataplaneName } from '@switchyard/scenarios';
-import { labPace, type RolloutPace, shortenGrace } from './release-pods.ts';
+import type { App, LoadTarget, RolloutSetup, Experiment } from '@switchyard/rollout';
+import { labPace, shortenGrace } from './release-pods.ts';
 import { hold, leaveNothing, portsOf, whenReady } from './rollout-app.ts';
-import type { HoldTarget } from './rollout-verdict.ts';
-import type { RolloutKind } from './run-rollout-case.ts';
+import type { HoldTarget, PreparedRollout, RolloutCase } from '../../model/rollout.ts';
 import type { TestEnvironment } from '../../model/test-environment.ts';
-
-export interface RolloutCase {
-  readonly kind: RolloutKind;
-  readonly family: IpFamily;
-  readonly dataplane: DataplaneName;
-}
-
-/** A deployed app and the ways to it. Disposing removes the app and stops what was started for it. */
-export interface PreparedRollout extends AsyncDisposable {
-  readonly setup: RolloutSetup;
-  readonly app: App;
-  readonly targets: readonly LoadTarget[];
-  readonly holdTargets: readonly HoldTarget[];
-  readonly explainAt: ExplainAt;
-  readonly pace: RolloutPace;
-  /** Ends a pod that is being deleted, before its grace period is over. */
-  readonly endPod: (pod: PodPlace, signal: AbortSignal) => Promise<void>;
-}
 
 /** Seconds in the manifests, which the lab scales to tenths. Longer than any pod needs: `releasePods` ends old pods before. */
 const gracePeriod = 300;

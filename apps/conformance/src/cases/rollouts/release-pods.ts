@@ -1,22 +1,12 @@
 import { type Millis, millis, systemClock } from '@switchyard/core';
 import { apiResources } from '@switchyard/core/kubernetes';
 import { type App, inBackground, type PodPlace, type RolloutSite, servingPods } from '@switchyard/rollout';
-import type { PreparedRollout } from './prepare-rollout.ts';
+import type { PreparedRollout, RolloutPace } from '../../model/rollout.ts';
 
 /** Ends old pods once no traffic needs them. Disposing ends the observation. */
 export interface PodRelease extends AsyncDisposable {
   /** Time at which each old pod's grace period was cut short, by pod name. It served until then, and a moment longer. */
   readonly releasedAt: ReadonlyMap<string, Millis>;
-}
-
-/** How fast pods end and connections are used, in milliseconds. */
-export interface RolloutPace {
-  /** Time between the moment a pod is no longer needed and its release, for packets in flight and slow proxies. */
-  readonly margin: number;
-  /** A pod is released after this time even if it is still needed: a load balancer that never leaves it must show as losses. */
-  readonly longest: number;
-  /** Between two lines of an open connection. */
-  readonly lineInterval: number;
 }
 
 /** In a lab, whose proxies hear of a change in milliseconds. */

@@ -2,7 +2,7 @@ import { millis } from '@switchyard/core';
 import { apiResources } from '@switchyard/core/kubernetes';
 import { type App, awaitCondition, type LoadTarget, type PodPlace } from '@switchyard/rollout';
 import { removeApp, type RolloutSite, servingPods } from '@switchyard/rollout';
-import type { HoldTarget } from './rollout-verdict.ts';
+import type { HoldTarget } from '../../model/rollout.ts';
 
 /** Longest wait until pods are ready, and until all are removed. */
 const readyTimeout = millis(30_000);

@@ -1,8 +1,9 @@
 import { type Millis, millis, systemClock } from '@switchyard/core';
 import type { ProbeConnection, ProbeExchange } from '@switchyard/lab';
 import type { LossCause } from '@switchyard/loss';
-import { type ExplainAt, type RequestSender, type RunRecord, type RunSummary, summarise } from '@switchyard/rollout';
+import { type ExplainAt, type RunRecord, type RunSummary, summarise } from '@switchyard/rollout';
 import type { RolloutTimeline } from '../../model/report-file.ts';
+import type { HoldTarget } from '../../model/rollout.ts';
 
 export interface PathVerdict {
   readonly run: RunRecord;
@@ -113,14 +114,6 @@ export function timelineOf({ run, summary }: PathVerdict, svg: string): RolloutT
     events: events.map((event) => ({ ...event, at: since(event.at) })).sort((a, b) => a.at - b.at),
     svg,
   };
-}
-
-/** Target of connections that stay open: an echo server's port by one path. */
-export interface HoldTarget {
-  readonly path: string;
-  readonly from: RequestSender;
-  readonly address: string;
-  readonly port: number;
 }
 
 export interface HeldConnection {

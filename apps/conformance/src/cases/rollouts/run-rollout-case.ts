@@ -1,14 +1,14 @@
 import { type IpFamily, DataplaneError, millis } from '@switchyard/core';
 import { notSentInTime } from '../../engine/evidence.ts';
 import { rollOut, silentProgress, timelineSvg } from '@switchyard/rollout';
-import type { AppOptions, RunRecord, SettledApp } from '@switchyard/rollout';
+import type { RunRecord, SettledApp } from '@switchyard/rollout';
 import { plainAgent, type ScenarioAgent } from '@switchyard/scenarios';
 import { holdConnections, holdVerdict, judge, timelineOf } from './rollout-verdict.ts';
 import type { HeldConnection, HeldConnections, PathVerdict, ReleasedAt } from './rollout-verdict.ts';
 import { prepareRollout } from './prepare-rollout.ts';
-import type { RolloutCase, PreparedRollout } from './prepare-rollout.ts';
 import { type PodRelease, releasePods } from './release-pods.ts';
 import { familiesOfCell, type Ability, type CatalogueOptions, type SequenceCase } from '../../model/case.ts';
+import type { PreparedRollout, RolloutCase, RolloutKind } from '../../model/rollout.ts';
 import type { TestEnvironment, CaseRecorder } from '../../model/test-environment.ts';
 
 /** Rolling updates under an open loop of requests, of each family that the cell has. */
@@ -38,15 +38,6 @@ function rolloutCase(kind: RolloutKind, family: IpFamily, dataplane: CatalogueOp
     notFor: undefined,
     run: (environment, record, signal) => runRolloutCase({ kind, family, dataplane }, { environment, record }, signal),
   };
-}
-
-/** One kind of rolling update. */
-export interface RolloutKind {
-  readonly workload: 'deployment' | 'daemonset';
-  readonly policy: 'Cluster' | 'Local';
-  readonly title: string;
-  readonly why: string;
-  readonly strategy: Pick<AppOptions, 'maxSurge' | 'maxUnavailable'>;
 }
 
 /**
