@@ -70,6 +70,7 @@ test('cases run in both families with the rights of the manifest alone, around a
       'scenario/health-check-node-port/ipv6',
       'matrix/nodePort/Local/ready-*/ipv6',
       'matrix/clusterIP/Cluster/terminating-*/ipv4',
+      'sequence/{dual-stack/dual,udp-connected-socket/ipv6,udp-before-service/ipv6}',
     ]);
     const [skipped] = await run(environment, ['scenario/masquerade-all/ipv4']);
     expect([skipped?.status, skipped?.because]).toEqual(['skipped', 'needs what this cluster cannot: configureProxy']);
