@@ -10,8 +10,10 @@ import { addPrograms } from './debian-layers.ts';
 interface AppPlaces {
   /** Below `/usr/local/lib`: its bundle. The launcher knows it too (packages/native/cpp/image_launcher.cc). */
   readonly library: string;
-  /** In `/usr/local/bin`, with the launcher that each is a copy of. Empty: Node is the entry point, and there is no native addon. */
-  readonly programs: Readonly<Record<string, 'switchyard-launcher' | 'switchyard-lb-haproxy'>>;
+  /** In `/usr/local/bin`, with the compiled program that each is a copy of. Empty: Node is the entry point, and there is no native addon. */
+  readonly programs: Readonly<
+    Record<string, 'switchyard-launcher' | 'switchyard-lb-haproxy' | 'switchyard-drain-hook'>
+  >;
   /** Further names of programs. */
   readonly aliases: Readonly<Record<string, string>>;
   /** Files of the bundle without which it is not complete. */
@@ -24,7 +26,7 @@ interface AppPlaces {
 const appPlaces: Readonly<Record<AppName, AppPlaces>> = {
   'node-agent': {
     library: 'switchyard',
-    programs: { 'switchyard-agent': 'switchyard-launcher' },
+    programs: { 'switchyard-agent': 'switchyard-launcher', 'switchyard-drain-hook': 'switchyard-drain-hook' },
     aliases: { 'kube-proxy': 'switchyard-agent' },
     entryPoints: ['main.mjs'],
     // iptables-legacy opens it for creation; one that exists it opens on a read-only root too. A lock that really keeps
@@ -73,8 +75,8 @@ export async function addApp(layer: string, { app, target, signal }: AppLayerOpt
   if (isNative) {
     const native = await nativeBinaries(target, signal);
     await copyFile(join(native, 'switchyard_native.node'), join(library, 'switchyard_native.node'));
-    for (const [name, launcher] of Object.entries(place.programs))
-      await copyFile(join(native, launcher), join(programs, name));
+    for (const [name, program] of Object.entries(place.programs))
+      await copyFile(join(native, program), join(programs, name));
   }
   for (const [name, program] of Object.entries(place.aliases)) await symlink(program, join(programs, name));
   for (const path of place.emptyFiles) {

@@ -28,12 +28,12 @@ export async function withScratchFolder<T>(use: (folder: string) => Promise<T>):
 
 const source = join(root, 'packages/native');
 
-/** Small programs that become others, in images, which have no shell. */
-const launchers = ['switchyard-launcher', 'switchyard-lb-haproxy'] as const;
+/** Small programs for images, which have no shell; launchers become others. */
+const programs = ['switchyard-launcher', 'switchyard-lb-haproxy', 'switchyard-drain-hook'] as const;
 const addons = ['switchyard_native', 'switchyard_bpf'] as const;
 
 /**
- * Folder with both addons (`switchyard_native.node`, `switchyard_bpf.node`) and the launchers for the target. Another architecture's are made by
+ * Folder with both addons (`switchyard_native.node`, `switchyard_bpf.node`) and the programs for the target. Another architecture's are made by
  * Debian's cross compiler, which is unpacked for that, not installed.
  */
 export async function nativeBinaries(target: Target, signal: AbortSignal): Promise<string> {
@@ -44,12 +44,12 @@ export async function nativeBinaries(target: Target, signal: AbortSignal): Promi
     const configure = ['-S', source, '-B', build, '-G', 'Ninja', '-DCMAKE_BUILD_TYPE=Release'];
     const cross = compiler === undefined ? [] : crossSettings(target, compiler);
     await runProgram('cmake', [...configure, ...cross], { cwd: source, env, signal });
-    await runProgram('cmake', ['--build', build, '--target', ...addons, ...launchers], {
+    await runProgram('cmake', ['--build', build, '--target', ...addons, ...programs], {
       cwd: source,
       env,
       signal,
     });
-    const files = [...addons.map((name) => `${name}.node`), ...launchers].map((name) => join(build, name));
+    const files = [...addons.map((name) => `${name}.node`), ...programs].map((name) => join(build, name));
     await runProgram('cp', [...files, folder], { signal });
     await runProgram('rm', ['-r', build], { signal });
   };

@@ -6,6 +6,7 @@ import {
   createProber,
   type LabCluster,
   type LabNode,
+  type LabPod,
   type LabProcess,
   type Prober,
   startCluster,
@@ -19,6 +20,7 @@ import { openLoad } from '../open-load.ts';
 // Pods that stop at once after SIGTERM, and ask the gate before: rolling updates lose nothing without any sleep.
 
 const program = fileURLToPath(new URL('../../../bin/switchyard-agent', import.meta.url));
+const hook = fileURLToPath(new URL('../../../../../packages/native/build/switchyard-drain-hook', import.meta.url));
 const { signal } = new AbortController();
 const replicas = 3;
 
@@ -27,6 +29,7 @@ describe.each(agentModes)('rolling updates behind a drain gate, %s', (proxyMode)
   let gate: LabProcess;
   let outside: Prober;
   let inside: Prober;
+  let caller: LabPod;
   let ports: { clusterIp: string; nodePort: number };
   let nodes: readonly LabNode[];
   const gateAddress = () => `${nodes[0]?.addresses.IPv4}:10247`;
@@ -40,7 +43,8 @@ describe.each(agentModes)('rolling updates behind a drain gate, %s', (proxyMode)
     gate = first.spawn(program, ['drain-gate', `--kubeconfig=${cluster.insideKubeconfig}`], { logName: 'gate' });
     await until(async () => (await first.run('curl', ['-sf', `http://${gateAddress()}/healthz`])).exitCode === 0);
     outside = await createProber(cluster.lab.client, signal);
-    inside = await createProber(await cluster.lab.addPod(first, 'caller'), signal);
+    caller = await cluster.lab.addPod(first, 'caller');
+    inside = await createProber(caller, signal);
     const { deployment, service } = zeroapp({
       replicas,
       delayShutdown: 0,
@@ -63,7 +67,7 @@ describe.each(agentModes)('rolling updates behind a drain gate, %s', (proxyMode)
   function gated({ metadata, spec }: Deployment): Deployment {
     const template = spec?.template;
     const [container] = template?.spec?.containers ?? [];
-    const command = ['sh', '-c', `curl -sf "http://${gateAddress()}/drain?pod=$(hostname -I | tr -d ' ')"`];
+    const command = [hook, '--gate', gateAddress()];
     const { affinity: _, ...rest } = template?.spec ?? {};
     const containers = [{ ...container, lifecycle: { preStop: { exec: { command } } } }];
     return { metadata, spec: { ...spec, template: { ...template, spec: { ...rest, containers } } } } as Deployment;
@@ -110,5 +114,27 @@ describe.each(agentModes)('rolling updates behind a drain gate, %s', (proxyMode)
     const said = (await readLog(gate)).filter(({ msg }) => msg.includes('to stop'));
     expect(said).toHaveLength(3 * replicas);
     for (const { msg } of said) expect(msg).toMatch(/"safe to stop".* nodes=3 connections=0/);
+  });
+
+  test('the hook fails with the reasons for a pod that does not end, and for a gate that does not answer', async () => {
+    const named = { name: 'held', namespace: 'default' };
+    await cluster.api.create(apiResources.services, { metadata: named, spec: { ports: [{ port: 80 }] } }, signal);
+    const slice = {
+      metadata: { ...named, labels: { 'kubernetes.io/service-name': 'held' } },
+      addressType: 'IPv4',
+      ports: [{ port: 8080, protocol: 'TCP' as const }],
+      endpoints: [{ addresses: [caller.addresses.IPv4 ?? ''], conditions: { ready: true } }],
+    };
+    await cluster.api.create(apiResources.endpointSlices, slice, signal);
+    const inPod = (...args: readonly string[]) => caller.run(hook, args);
+    const closed = await inPod('--gate', gateAddress(), '--seconds', '1');
+    expect(closed).toMatchObject({ exitCode: 1 });
+    expect(closed.stdout).toMatch(/^not safe to stop 10\.244\..*its EndpointSlices offer it as ready/s);
+    const silent = await inPod('--gate', '127.0.0.1:9', '--seconds', '1');
+    expect(silent).toMatchObject({ exitCode: 1, stdout: '' });
+    expect(silent.stderr).toContain('127.0.0.1:9 gives no answer: Connection refused');
+    const wrong = await inPod('--seconds', '0');
+    expect(wrong).toMatchObject({ exitCode: 1 });
+    expect(wrong.stderr).toContain('usage: switchyard-drain-hook');
   });
 });
