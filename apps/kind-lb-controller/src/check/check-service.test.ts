@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { healthProfile } from '../health-profile/health-profiles.ts';
 import type { CheckConfig } from './check-flags.ts';
 import { type CheckReport, checkService } from './check-service.ts';
-import { type ExampleChanges, exampleNode, exampleObjects } from './testing/example-objects.ts';
+import { type ExampleChanges, exampleNode, exampleObjects } from '@switchyard/loss/testing';
 
 const config: CheckConfig = {
   kind: 'check',

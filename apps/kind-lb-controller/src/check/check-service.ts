@@ -1,15 +1,13 @@
-import type { V1Service } from '@kubernetes/client-node';
 import { ConfigError, type Millis } from '@switchyard/core';
+import type { Service } from '@switchyard/core/kubernetes';
 import { type KnownProxy, withFastDrain } from '@switchyard/loss';
+import { checkWorkload, type Warning, workloadOf, type WorkloadReport } from '@switchyard/loss/workload';
 import { defaultHealthProfile, healthProfile } from '../health-profile/health-profiles.ts';
 import { type AnnotationProblem, parseAnnotations } from '../plan/annotations.ts';
 import type { PlanDefaults, ServiceSettings } from '../plan/settings.ts';
 import type { HealthProfile } from '../spec/health-profile.ts';
 import type { CheckConfig } from './check-flags.ts';
-import { checkWorkload, type WorkloadReport } from './check-workload.ts';
 import type { ClusterObjects } from './read-cluster.ts';
-import type { Warning } from './warnings.ts';
-import { workloadOf } from './workload.ts';
 
 /** The prediction for a Service. Durations in milliseconds. */
 export interface CheckReport {
@@ -60,7 +58,7 @@ export function checkService(objects: ClusterObjects, config: CheckConfig): Chec
 }
 
 /** Whether the load balancer sends to endpoints because there are no NodePorts: then it always follows their slices. */
-function goesToEndpoints({ spec }: V1Service, settings: ServiceSettings | undefined): boolean {
+function goesToEndpoints({ spec }: Service, settings: ServiceSettings | undefined): boolean {
   const hasNodePort = spec?.ports?.some(({ nodePort }) => nodePort !== undefined) ?? false;
   return spec?.allocateLoadBalancerNodePorts === false && !hasNodePort && settings?.path !== 'transparent';
 }

@@ -1,17 +1,13 @@
 import { text } from 'node:stream/consumers';
-import type { V1Deployment, V1Node, V1Pod, V1Service } from '@kubernetes/client-node';
 import { ApiServerError, ConfigError } from '@switchyard/core';
-import type { ApiClient } from '@switchyard/core/kubernetes';
+import type { ApiClient, Deployment, Node, Pod, Service } from '@switchyard/core/kubernetes';
+import type { WorkloadObjects } from '@switchyard/loss/workload';
 import type { CheckConfig } from './check-flags.ts';
 
 /** The API objects that a prediction uses. */
-export interface ClusterObjects {
-  readonly service: V1Service;
+export interface ClusterObjects extends WorkloadObjects {
   /** Those whose pods the Service selects, or the one that was named. */
-  readonly deployments: readonly V1Deployment[];
-  /** The pods that the Service selects now. */
-  readonly pods: readonly V1Pod[];
-  readonly nodes: readonly V1Node[];
+  readonly deployments: readonly Deployment[];
 }
 
 /** Reads it. Rejects with `ConfigError` where the Service or the Deployment is not there, with `ApiFailure` for other trouble. */
@@ -22,19 +18,19 @@ export async function readCluster(
 ): Promise<ClusterObjects> {
   const core = `/api/v1/namespaces/${encodeURIComponent(namespace)}`;
   const apps = `/apis/apps/v1/namespaces/${encodeURIComponent(namespace)}/deployments`;
-  const service = await readOne<V1Service>(client, `${core}/services`, { kind: 'Service', namespace, name }, signal);
+  const service = await readOne<Service>(client, `${core}/services`, { kind: 'Service', namespace, name }, signal);
   const selector = service.spec?.selector ?? {};
   const isSelecting = Object.keys(selector).length > 0;
   const [deployments, pods, nodes] = await Promise.all([
     deployment === undefined
       ? isSelecting
-        ? readAll<V1Deployment>(client, apps, {}, signal)
+        ? readAll<Deployment>(client, apps, {}, signal)
         : []
-      : [await readOne<V1Deployment>(client, apps, { kind: 'Deployment', namespace, name: deployment }, signal)],
-    isSelecting ? readAll<V1Pod>(client, `${core}/pods`, selector, signal) : [],
-    readAll<V1Node>(client, '/api/v1/nodes', {}, signal),
+      : [await readOne<Deployment>(client, apps, { kind: 'Deployment', namespace, name: deployment }, signal)],
+    isSelecting ? readAll<Pod>(client, `${core}/pods`, selector, signal) : [],
+    readAll<Node>(client, '/api/v1/nodes', {}, signal),
   ]);
-  const isSelected = ({ spec }: V1Deployment): boolean => isSubset(selector, spec?.template.metadata?.labels ?? {});
+  const isSelected = ({ spec }: Deployment): boolean => isSubset(selector, spec?.template.metadata?.labels ?? {});
   return { service, deployments: deployment === undefined ? deployments.filter(isSelected) : deployments, pods, nodes };
 }
 

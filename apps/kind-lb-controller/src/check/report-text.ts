@@ -1,9 +1,15 @@
 import { type Millis, millis } from '@switchyard/core';
-import { durationText, rangeText } from '../health-profile/profile-text.ts';
-import type { ProfileRow, WorkloadReport } from './check-workload.ts';
+import {
+  durationText,
+  percent,
+  type ProfileRow,
+  rangeText,
+  type Warning,
+  wholeSeconds,
+  type Workload,
+  type WorkloadReport,
+} from '@switchyard/loss/workload';
 import type { CheckReport } from './check-service.ts';
-import { percent, wholeSeconds, type Warning } from './warnings.ts';
-import type { Workload } from './workload.ts';
 
 /** A report for people. Ends with a newline. */
 export function reportText(report: CheckReport): string {

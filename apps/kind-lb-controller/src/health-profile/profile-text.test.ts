@@ -1,7 +1,7 @@
-import { millis, parsePort, seconds } from '@switchyard/core';
+import { millis, parsePort } from '@switchyard/core';
 import { expect, test } from 'vitest';
 import { healthProfile } from './health-profiles.ts';
-import { durationText, effectiveProfileText, rangeText } from './profile-text.ts';
+import { effectiveProfileText } from './profile-text.ts';
 
 const local = parsePort(31_234);
 
@@ -41,18 +41,4 @@ test('effectiveProfileText of a Cluster Service names the port of the proxy’s 
   const profile = healthProfile('cloud-provider-kind');
   const text = effectiveProfileText(profile, profile.clusterPort);
   expect(text).toMatch(/^HTTP GET :10256\/healthz every 5 s/);
-});
-
-test.each([
-  [0, '0 s'],
-  [250, '250 ms'],
-  [1500, '1.5 s'],
-  [16_150, '16.15 s'],
-  [60_000, '60 s'],
-])('durationText of %d ms is %s', (duration, text) => {
-  expect(durationText(millis(duration))).toBe(text);
-});
-
-test('rangeText has one unit', () => {
-  expect(rangeText(millis(500), seconds(1))).toBe('0.5 to 1 s');
 });

@@ -1,5 +1,6 @@
-import type { Millis, Port } from '@switchyard/core';
+import type { Port } from '@switchyard/core';
 import { takenOutAfter } from '@switchyard/loss';
+import { durationText, rangeText } from '@switchyard/loss/workload';
 import type { HealthProfile } from '../spec/health-profile.ts';
 
 /**
@@ -19,16 +20,4 @@ export function effectiveProfileText(profile: HealthProfile, port: Port): string
     ...(whenNoneUp === 'lastUp' ? [`while none is in, those of the last ${durationText(lastUpFor)} serve on`] : []),
     ...(whenNoneUp === 'all' ? ['while none is in, all are used'] : []),
   ].join(', ');
-}
-
-/** `5 s`, `1.5 s`, `250 ms`. */
-export function durationText(duration: Millis): string {
-  return duration >= 1000 || duration === 0 ? `${Math.round(duration / 10) / 100} s` : `${Math.round(duration)} ms`;
-}
-
-/** `10 to 15 s`: both in the unit of the longer one. */
-export function rangeText(shortest: Millis, longest: Millis): string {
-  return longest >= 1000
-    ? `${Math.round(shortest / 10) / 100} to ${durationText(longest)}`
-    : `${Math.round(shortest)} to ${durationText(longest)}`;
 }

@@ -3,7 +3,7 @@ import { knownProxyTiming, requiredServing, type RolloutShape, takenInAfter, tak
 import { seconds } from '@switchyard/core';
 import { expect, test } from 'vitest';
 import { healthProfiles } from '../../src/health-profile/health-profiles.ts';
-import { durationText, rangeText } from '../../src/health-profile/profile-text.ts';
+import { durationText, rangeText } from '@switchyard/loss/workload';
 
 const page = readFileSync(new URL('../../../../docs/operate/health-check-profiles.md', import.meta.url), 'utf8');
 const rows = page

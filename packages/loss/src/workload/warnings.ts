@@ -1,7 +1,7 @@
-import { type AppTiming } from '@switchyard/loss';
 import { type Millis, millis, seconds } from '@switchyard/core';
-import { durationText } from '../health-profile/profile-text.ts';
+import type { AppTiming } from '../rollout-setting.ts';
 import type { CheckOptions, ProfileRow } from './check-workload.ts';
+import { durationText } from './duration-text.ts';
 import type { Workload } from './workload.ts';
 
 /** Something about a Service or a Deployment that its owner should know before a rollout. */

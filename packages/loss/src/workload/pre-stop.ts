@@ -1,5 +1,5 @@
-import type { V1Container } from '@kubernetes/client-node';
 import { type Millis, seconds } from '@switchyard/core';
+import type { Container } from '@switchyard/core/kubernetes';
 
 /** Effect of a container's preStop hook on the time before SIGTERM. */
 export type PreStop =
@@ -9,7 +9,7 @@ export type PreStop =
   | { readonly kind: 'unknown'; readonly what: string };
 
 /** Reads `sleep: {seconds}` (KEP-3960) and `exec` of `sleep N`, plain or through a shell. */
-export function preStopOf({ lifecycle }: Pick<V1Container, 'lifecycle'>): PreStop {
+export function preStopOf({ lifecycle }: Pick<Container, 'lifecycle'>): PreStop {
   const hook = lifecycle?.preStop;
   if (hook === undefined || hook === null) return { kind: 'none' };
   if (typeof hook.sleep?.seconds === 'number') return { kind: 'sleep', duration: seconds(hook.sleep.seconds) };

@@ -1,6 +1,6 @@
 import { seconds } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
-import { type ExampleChanges, exampleNode, exampleObjects } from './testing/example-objects.ts';
+import { type ExampleChanges, exampleNode, exampleObjects } from '../testing/example-objects.ts';
 import { type Workload, workloadOf } from './workload.ts';
 
 function workload(changes: ExampleChanges = {}): Workload {
@@ -63,7 +63,7 @@ describe('workloadOf', () => {
   });
   test.each<[what: string, changes: ExampleChanges, spread: string]>([
     ['its own pods by host name', {}, 'perNode'],
-    ['nobody', { pod: { affinity: undefined } }, 'anywhere'],
+    ['no pods', { pod: { affinity: undefined } }, 'anywhere'],
     [
       'others',
       {

@@ -1,5 +1,10 @@
-import type { V1Deployment, V1Node, V1Pod, V1Service } from '@kubernetes/client-node';
-import type { ClusterObjects } from '../read-cluster.ts';
+import type { Deployment, Node, Pod, Service } from '@switchyard/core/kubernetes';
+import type { WorkloadObjects } from '../workload/workload.ts';
+
+/** A Service with its Deployments and their surroundings. */
+export interface ExampleObjects extends WorkloadObjects {
+  readonly deployments: readonly Deployment[];
+}
 
 /** Differences from the plain example, as the API writes them. */
 export interface ExampleChanges {
@@ -21,7 +26,7 @@ export function exampleNode(name: string, spec: object = {}, labels: object = {}
  * A LoadBalancer Service with `externalTrafficPolicy: Local` in front of one replica on two nodes: at most one pod per node, a
  * readiness probe, 30 s of grace, no preStop hook.
  */
-export function exampleObjects(changes: ExampleChanges = {}): ClusterObjects {
+export function exampleObjects(changes: ExampleChanges = {}): ExampleObjects {
   const labels = { app: 'web' };
   const service = {
     metadata: { namespace: 'shop', name: 'web', annotations: changes.annotations ?? {} },
@@ -54,10 +59,10 @@ export function exampleObjects(changes: ExampleChanges = {}): ClusterObjects {
   };
   // Raw JSON, as the API server sends it.
   return {
-    service: service as unknown as V1Service,
-    deployments: [deployment as unknown as V1Deployment],
-    pods: (changes.pods ?? []) as V1Pod[],
-    nodes: (changes.nodes ?? [exampleNode('node1'), exampleNode('node2')]) as V1Node[],
+    service: service as unknown as Service,
+    deployments: [deployment as unknown as Deployment],
+    pods: (changes.pods ?? []) as Pod[],
+    nodes: (changes.nodes ?? [exampleNode('node1'), exampleNode('node2')]) as Node[],
   };
 }
 

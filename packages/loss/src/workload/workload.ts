@@ -1,9 +1,16 @@
-import type { V1Container, V1Deployment, V1Pod, V1PodSpec, V1Service } from '@kubernetes/client-node';
 import { type Millis, millis, seconds } from '@switchyard/core';
-import { type RolloutStrategy } from '@switchyard/loss';
-import { isUsableNode } from './usable-node.ts';
+import type { Container, Deployment, Node, Pod, PodSpec, Service } from '@switchyard/core/kubernetes';
+import type { RolloutStrategy } from '../rollout-setting.ts';
 import { type PreStop, preStopOf } from './pre-stop.ts';
-import type { ClusterObjects } from './read-cluster.ts';
+import { isUsableNode } from './usable-node.ts';
+
+/** The API objects around a Deployment that decide what its rollouts lose. */
+export interface WorkloadObjects {
+  readonly service: Service;
+  /** The pods that the Service selects now. */
+  readonly pods: readonly Pod[];
+  readonly nodes: readonly Node[];
+}
 
 /** When a container counts as ready. */
 export interface ReadinessProbe {
@@ -33,7 +40,7 @@ export interface Workload {
 }
 
 /** Reads a Deployment, with the API server's defaults for missing fields. */
-export function workloadOf(deployment: V1Deployment, { service, pods, nodes }: ClusterObjects): Workload {
+export function workloadOf(deployment: Deployment, { service, pods, nodes }: WorkloadObjects): Workload {
   const spec = deployment.spec;
   const template = spec?.template.spec;
   const replicas = spec?.replicas ?? 1;
@@ -56,16 +63,16 @@ export function workloadOf(deployment: V1Deployment, { service, pods, nodes }: C
 }
 
 /** The container that has the Service's first target port; the first one, if none says so. */
-function servingContainer(template: V1PodSpec | undefined, service: V1Service): V1Container | undefined {
+function servingContainer(template: PodSpec | undefined, service: Service): Container | undefined {
   const [port] = service.spec?.ports ?? [];
   const target = port?.targetPort ?? port?.port;
   const containers = template?.containers ?? [];
-  const isTarget = (one: V1Container): boolean =>
+  const isTarget = (one: Container): boolean =>
     one.ports?.some(({ name, containerPort }) => name === target || containerPort === target) ?? false;
   return containers.find(isTarget) ?? containers[0];
 }
 
-function probeOf(container: V1Container | undefined): ReadinessProbe | undefined {
+function probeOf(container: Container | undefined): ReadinessProbe | undefined {
   const probe = container?.readinessProbe;
   if (probe === undefined || probe === null) return undefined;
   return {
@@ -75,7 +82,7 @@ function probeOf(container: V1Container | undefined): ReadinessProbe | undefined
   };
 }
 
-function strategyOf({ spec }: V1Deployment, replicas: number): RolloutStrategy {
+function strategyOf({ spec }: Deployment, replicas: number): RolloutStrategy {
   if (spec?.strategy?.type === 'Recreate') return { kind: 'Recreate' };
   const { maxSurge = '25%', maxUnavailable = '25%' } = spec?.strategy?.rollingUpdate ?? {};
   const surge = countOf(maxSurge, replicas, Math.ceil);
@@ -93,7 +100,7 @@ function countOf(value: unknown, replicas: number, round: (value: number) => num
   return text.endsWith('%') ? round((Number.parseFloat(text) * replicas) / 100) : Number(text);
 }
 
-function spreadOf({ spec }: V1Deployment): 'perNode' | 'anywhere' {
+function spreadOf({ spec }: Deployment): 'perNode' | 'anywhere' {
   const labels = spec?.template.metadata?.labels ?? {};
   const terms = spec?.template.spec?.affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? [];
   const hasSelfAntiAffinity = terms.some(
@@ -105,7 +112,7 @@ function spreadOf({ spec }: V1Deployment): 'perNode' | 'anywhere' {
   return hasSelfAntiAffinity ? 'perNode' : 'anywhere';
 }
 
-function isPodOf({ metadata }: V1Pod, { metadata: owner }: V1Deployment): boolean {
+function isPodOf({ metadata }: Pod, { metadata: owner }: Deployment): boolean {
   // The pod is a ReplicaSet's, whose name begins with that of its Deployment.
   return metadata?.ownerReferences?.some(({ kind, name }) => isSetOf(kind, name, owner?.name ?? '')) ?? false;
 }
@@ -115,10 +122,9 @@ function isSetOf(kind: string, name: string, deployment: string): boolean {
 }
 
 /** Shortest time to Ready among the running pods; later changes of readiness make other pods look slow. */
-function observedStartup(pods: readonly V1Pod[]): Millis | undefined {
+function observedStartup(pods: readonly Pod[]): Millis | undefined {
   const durations = pods.flatMap(({ metadata, status }) => {
     const ready = status?.conditions?.find(({ type, status }) => type === 'Ready' && status === 'True');
-    // Raw JSON: the model's types say Date, the wire has text.
     const duration = Date.parse(String(ready?.lastTransitionTime)) - Date.parse(String(metadata?.creationTimestamp));
     return Number.isFinite(duration) && duration >= 0 ? [duration] : [];
   });

@@ -1,27 +1,29 @@
+import { type Millis, millis } from '@switchyard/core';
+import { type CheckTiming, type Span, takenInAfter, takenOutAfter } from '../check-timing.ts';
+import type { ExplainedCause } from '../loss-model.ts';
+import { predictRollout } from '../predict-rollout.ts';
+import { requiredServing } from '../required-serving.ts';
 import {
   type AppTiming,
-  type ExplainedCause,
   fastDrainTiming,
-  knownProxyTiming,
   type KnownProxy,
-  predictRollout,
+  knownProxyTiming,
   type ProxyTiming,
-  requiredServing,
   type RolloutSetting,
   servingTime,
-  type Span,
-  takenInAfter,
-  takenOutAfter,
-} from '@switchyard/loss';
-import { type Millis, millis } from '@switchyard/core';
-import type { HealthProfile } from '../spec/health-profile.ts';
-import type { Workload } from './workload.ts';
+} from '../rollout-setting.ts';
 import { type Warning, workloadWarnings } from './warnings.ts';
+import type { Workload } from './workload.ts';
+
+/** Health checks of a load balancer, with their name for people. */
+export interface NamedCheck extends CheckTiming {
+  readonly name: string;
+}
 
 /** Inputs of a prediction besides the Deployment. */
 export interface CheckOptions {
   readonly policy: 'Cluster' | 'Local';
-  readonly profiles: readonly HealthProfile[];
+  readonly profiles: readonly NamedCheck[];
   /** Time that the app accepts connections after SIGTERM; undefined when not given: then it is assumed to stop at once. */
   readonly drain: Millis | undefined;
   readonly proxy: KnownProxy;
