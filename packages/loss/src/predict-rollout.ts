@@ -43,15 +43,9 @@ const justBefore = 1 - 1e-9;
  * them exact while one old and one new node are involved at a time. All 76 measured rollouts lie between them.
  */
 export function predictRollout(setting: RolloutSetting): RolloutPrediction {
-  const { pods, endsAt } = rolloutPods(setting.shape, setting.app);
-  const groups = setting.policy === 'Cluster' ? [pods] : perNode(pods, setting.shape.nodes);
-  const failOpen = failOpenOf(setting, groups.length);
-  const lostWith = (chance: Chance): LostTime => lostTime(usedNodes(groups, setting, chance), failOpen);
-  const points = spreadPoints(groups.length + 2, sampleCount(pods.length));
-  const losses = points.map(([ready = 0, terminating = 0, ...phases]) =>
-    lostWith({ ready, terminating, phase: (node) => phases[node] ?? 0 }),
-  );
-  const extremes = cornerChances(groups).map((chance) => total(lostWith(chance)));
+  const { endsAt, lostWith, corners, samples } = simulate(setting);
+  const losses = samples.map(lostWith);
+  const extremes = corners.map((chance) => total(lostWith(chance)));
   const totals = losses.map(total);
   const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
   const shareOf = (amounts: readonly number[]): number =>
@@ -64,6 +58,38 @@ export function predictRollout(setting: RolloutSetting): RolloutPrediction {
     probability: shareOf(totals),
     noneUp: shareOf(losses.map(({ noServerUp = 0 }) => noServerUp)),
     duration: endsAt === Infinity ? undefined : rounded(endsAt),
+  };
+}
+
+/** Whether a rollout may lose anything, or cannot end: whether `worst` is above 0, or `duration` undefined. Quicker than the whole prediction. */
+export function mayLose(setting: RolloutSetting): boolean {
+  const { endsAt, lostWith, corners, samples } = simulate(setting);
+  const isLost = (chance: Chance): boolean => rounded(total(lostWith(chance))) > 0;
+  return endsAt === Infinity || corners.some(isLost) || samples.some(isLost);
+}
+
+interface Simulation {
+  /** Infinite: the rollout cannot end. */
+  readonly endsAt: number;
+  readonly lostWith: (chance: Chance) => LostTime;
+  readonly corners: readonly Chance[];
+  readonly samples: readonly Chance[];
+}
+
+function simulate(setting: RolloutSetting): Simulation {
+  const { pods, endsAt } = rolloutPods(setting.shape, setting.app);
+  const groups = setting.policy === 'Cluster' ? [pods] : perNode(pods, setting.shape.nodes);
+  const failOpen = failOpenOf(setting, groups.length);
+  const points = spreadPoints(groups.length + 2, sampleCount(pods.length));
+  return {
+    endsAt,
+    lostWith: (chance) => lostTime(usedNodes(groups, setting, chance), failOpen),
+    corners: cornerChances(groups),
+    samples: points.map(([ready = 0, terminating = 0, ...phases]) => ({
+      ready,
+      terminating,
+      phase: (node) => phases[node] ?? 0,
+    })),
   };
 }
 

@@ -11,8 +11,14 @@ export interface ProxyTiming {
   readonly noticesTerminating: Span;
 }
 
-/** A proxy whose timing is known. `switchyard` is its nftables mode; `kube-proxy` any mode of 1.26 and later. */
-export type KnownProxy = 'switchyard' | 'switchyard-iptables' | 'kube-proxy' | 'kube-proxy-1.25';
+/**
+ * A proxy whose timing is known. `switchyard` is its nftables mode; `kube-proxy` any mode of 1.26 and later; `cilium` its kube-proxy replacement
+ * of 1.18 and later.
+ */
+export type KnownProxy = 'switchyard' | 'switchyard-iptables' | 'kube-proxy' | 'kube-proxy-1.25' | CiliumProxy;
+
+/** Cilium's kube-proxy replacement, whose delays are assumed and not measured. */
+export type CiliumProxy = 'cilium' | 'cilium-1.17';
 
 /** Phases of a pod's life. */
 export interface AppTiming {
@@ -88,7 +94,27 @@ export function knownProxyTiming(proxy: KnownProxy, minReady: Millis = millis(0)
       };
     case 'kube-proxy-1.25':
       return { terminatingFallback: false, noticesReady, noticesTerminating: span(0.1, 0.25) };
+    case 'cilium':
+    case 'cilium-1.17':
+      // New connections to a Service whose pods all terminate: refused before 1.18, which has the fallback for both algorithms.
+      return {
+        terminatingFallback: proxy === 'cilium',
+        noticesReady: span(0.01, 1),
+        noticesTerminating: span(0.01, 1),
+      };
   }
+}
+
+/**
+ * How soon a proxy follows in a cluster where other Services change too. Their changes move the second in which kube-proxy holds changes back, so a deletion may
+ * be applied at once. kube-proxy 1.25 holds back as well once two changes came within a second. `longest` replaces both upper bounds: for clusters so large that
+ * writing the rules takes longer.
+ */
+export function clusterProxyTiming(proxy: KnownProxy, longest?: Millis): ProxyTiming {
+  const { terminatingFallback, noticesReady, noticesTerminating } = knownProxyTiming(proxy);
+  const latest = proxy === 'kube-proxy-1.25' ? seconds(1.25) : noticesTerminating.longest;
+  const upTo = (usual: Millis): Span => ({ shortest: noticesReady.shortest, longest: longest ?? usual });
+  return { terminatingFallback, noticesReady: upTo(noticesReady.longest), noticesTerminating: upTo(latest) };
 }
 
 /**

@@ -12,6 +12,7 @@ import {
   type RolloutSetting,
   servingTime,
 } from '../rollout-setting.ts';
+import { leastPreStop } from './pre-stop.ts';
 import { type Warning, workloadWarnings } from './warnings.ts';
 import type { Workload } from './workload.ts';
 
@@ -65,7 +66,7 @@ export function checkWorkload(workload: Workload, options: CheckOptions): Worklo
   const { minReady, preStop, gracePeriod, startup } = workload;
   const app: AppTiming = {
     startup,
-    preStop: preStop.kind === 'sleep' ? preStop.duration : millis(0),
+    preStop: leastPreStop(preStop),
     drain: options.drain ?? millis(0),
     gracePeriod,
   };

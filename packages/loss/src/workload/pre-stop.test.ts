@@ -17,14 +17,24 @@ test.each([
   expect(preStopOf(container)).toEqual({ kind: 'sleep', duration: seconds(duration) });
 });
 
-test.each([
+test.each<[what: string, container: Parameters<typeof preStopOf>[0], said: string, atLeast?: number]>([
   ['another program', exec('/drain.sh'), '/drain.sh'],
   ['a sleep after something that may last', exec('sh', '-c', 'nginx -s quit; sleep 5'), 'sh -c nginx -s quit; sleep 5'],
   ['a sleep of a variable', exec('sh', '-c', 'sleep $DELAY'), 'sh -c sleep $DELAY'],
   ['a sleep without duration', exec('sleep'), 'sleep'],
   ['a request', { lifecycle: { preStop: { httpGet: { path: '/drain', port: 80 } } } }, 'GET /drain'],
-])('preStopOf does not guess the duration of %s', (_, container, what) => {
-  expect(preStopOf(container)).toEqual({ kind: 'unknown', what });
+  ['something after a sleep', exec('sh', '-c', 'sleep 5; nginx -s quit'), 'sh -c sleep 5; nginx -s quit', 5],
+  ['a wrapped hook', exec('sh', '-c', 'sleep 3; exec "$@"', 'sh', '/x'), 'sh -c sleep 3; exec "$@" sh /x', 3],
+])('preStopOf does not guess the duration of %s', (_, container, what, atLeast = 0) => {
+  expect(preStopOf(container)).toEqual({ kind: 'unknown', atLeast: seconds(atLeast), what });
+});
+
+test.each([
+  ['a command', exec('sh', '-c', 'wget -qO- "http://gate:10247/drain?pod=$POD_IP"'), 20],
+  ['one with a limit', exec('sh', '-c', 'wget -qO- "http://gate:10247/drain?pod=$POD_IP&seconds=90"'), 90],
+  ['a request', { lifecycle: { preStop: { httpGet: { path: '/drain?pod=10.0.0.1&seconds=5', port: 10_247 } } } }, 5],
+])('preStopOf knows the drain gate behind %s', (_, container, longest) => {
+  expect(preStopOf(container)).toMatchObject({ kind: 'gate', longest: seconds(longest) });
 });
 
 test('preStopOf a container without hook is none', () => {

@@ -67,7 +67,7 @@ function rolloutWarnings({ workload, options, rows }: WarningInput): readonly Wa
 }
 
 /** Whether all pods go before a new one is ready. */
-function isOutage({ replicas, strategy }: Workload): boolean {
+export function isOutage({ replicas, strategy }: Workload): boolean {
   return replicas > 0 && (strategy.kind === 'Recreate' || strategy.maxUnavailable >= replicas);
 }
 
@@ -76,8 +76,11 @@ function endWarnings({ workload, options, app }: WarningInput): readonly Warning
   const { preStop } = workload;
   const warnings: Warning[] = [];
   const say = (reason: string, message: string): number => warnings.push({ reason, message });
-  if (preStop.kind === 'unknown') {
-    say('PreStopUnknown', `how long does the preStop hook (${preStop.what}) last? Taken as 0 s`);
+  if (preStop.kind === 'unknown' || preStop.kind === 'gate') {
+    say(
+      'PreStopUnknown',
+      `how long does the preStop hook (${preStop.what}) last? Taken as ${durationText(app.preStop)}`,
+    );
   }
   if (app.preStop + app.drain > app.gracePeriod) {
     const needed = durationText(millis(app.preStop + app.drain));

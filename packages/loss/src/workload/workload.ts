@@ -62,8 +62,8 @@ export function workloadOf(deployment: Deployment, { service, pods, nodes }: Wor
   };
 }
 
-/** The container that has the Service's first target port; the first one, if none says so. */
-function servingContainer(template: PodSpec | undefined, service: Service): Container | undefined {
+/** The container that has the Service's first target port; the first one, if none says so. Undefined: there is no container. */
+export function servingContainer(template: PodSpec | undefined, service: Service): Container | undefined {
   const [port] = service.spec?.ports ?? [];
   const target = port?.targetPort ?? port?.port;
   const containers = template?.containers ?? [];
