@@ -42,6 +42,29 @@ test('has defaults', () => {
   });
 });
 
+test('reads what a rollout check is to assume', () => {
+  const flags = [
+    '--rate=100',
+    '--proxy=kube-proxy:1.25',
+    '--proxy-delay=3s',
+    '--load-balancer=oci-lb',
+    '--drain-time',
+    '500ms',
+  ];
+  expect(readConfig(['rollout', 'check', 'deployment/web', ...flags], {})).toMatchObject({
+    command: 'rollout',
+    operands: ['check', 'deployment/web'],
+    rollout: { rate: 100, proxy: 'kube-proxy:1.25', proxyDelay: 3000, loadBalancer: 'oci-lb', drain: 500 },
+  });
+  expect(readConfig(['rollout', 'check', 'deployment/web'], {})?.rollout).toEqual({
+    rate: 20,
+    proxy: undefined,
+    proxyDelay: undefined,
+    loadBalancer: undefined,
+    drain: undefined,
+  });
+});
+
 test.each([[[]], [['--help']], [['help']], [['why', '-h']]])('%j shows the help', (args) => {
   expect(readConfig(args, {})).toBeUndefined();
 });
@@ -58,6 +81,8 @@ test.each([
   [['why', 'pod', 'service', '--probes', '21'], '--probes "21" is no number from 1 to 20'],
   [['status', '--agent-port', '70000'], '--agent-port "70000" is no number from 1 to 65535'],
   [['status', '-o', 'yaml'], '--output "yaml" is neither json nor text'],
+  [['rollout', 'check'], 'usage: kubectl switchyard rollout check deployment/NAME; got 1 arguments'],
+  [['rollout', 'check', 'deployment/web', '--drain-time=5'], '--drain-time "5" is no duration such as 10s or 500ms'],
   [['status', '--colour'], "Unknown option '--colour'"],
 ])('%j is refused', (args, reason) => {
   expect(() => readConfig(args, {})).toThrow(reason);

@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
-import { ConfigError } from '@switchyard/core';
+import { ConfigError, type Millis, parseGoDuration } from '@switchyard/core';
 import type { GatePlace } from './access/gate.ts';
+import type { CheckOptions } from './rollout/rollout-report.ts';
 
 export const usage = `Why packets of Services are lost, on every node. Works with Switchyard's agents, and beside kube-proxy with its observer.
 
@@ -11,6 +12,7 @@ Usage:
   kubectl switchyard why POD SERVICE[:PORT]        why this pod gets no answer from the Service
   kubectl switchyard ui                            the same as a page for the browser
   kubectl switchyard drain NODE                    empty a node; its pods of Services lose no request (needs the drain gate)
+  kubectl switchyard rollout check deployment/NAME requests that its next rollout will lose, and changes to lose none; works behind any proxy
 
 Options:
   -n, --namespace NAME        namespace of POD and SERVICE; of losses: only its Services
@@ -26,13 +28,18 @@ Options:
       --timeout N             longest wait for a replacement, and at the gate, in seconds; default: 120 (drain)
       --delete-emptydir-data  as for kubectl drain (drain)
       --gate URL              use this drain gate; default: service/switchyard-drain-gate in --agent-namespace (drain)
+      --rate N                requests a second of each kind of clients, default 20 (rollout check)
+      --load-balancer PROFILE health checks of the load balancer, as in docs/operate/health-check-profiles.md; default: detected (rollout check)
+      --proxy NAME[:VERSION]  kube-proxy, cilium, switchyard or switchyard-iptables, as kube-proxy:1.25; default: detected (rollout check)
+      --proxy-delay TIME      longest time until every node has applied a change, as 3s; default: that of a small cluster (rollout check)
+      --drain-time TIME       how long the application accepts connections after SIGTERM, as 5s; default: not known (rollout check)
       --agent NODE=URL        use this agent; repeatable; without kubectl
       --agent-namespace NAME  namespace of the agents' pods; default: kube-system
       --selector LABELS       labels of the agents' pods; default: app.kubernetes.io/name=switchyard, else k8s-app=kube-proxy
       --agent-port N          port of the agents' metrics server; default: 10249, of observers 10239
       --kubeconfig FILE, --context NAME, --cluster NAME, --user NAME, --as NAME, --request-timeout T: as for kubectl
 
-Exit status: 0 nothing is lost, it works; 2 losses, refusals or differences were found; 1 an error, told on standard error
+Exit status: 0 nothing is lost, it works; 2 losses, refusals or differences were found or are predicted; 1 an error, told on standard error
 `;
 
 const kubectlFlags = ['kubeconfig', 'context', 'cluster', 'user', 'as', 'request-timeout'] as const;
@@ -51,6 +58,11 @@ const options = {
   timeout: { type: 'string' },
   'delete-emptydir-data': { type: 'boolean' },
   gate: { type: 'string' },
+  rate: { type: 'string' },
+  'load-balancer': { type: 'string' },
+  proxy: { type: 'string' },
+  'proxy-delay': { type: 'string' },
+  'drain-time': { type: 'string' },
   agent: { type: 'string', multiple: true },
   'agent-namespace': { type: 'string' },
   selector: { type: 'string' },
@@ -64,7 +76,7 @@ const options = {
   'request-timeout': { type: 'string' },
 } as const;
 
-export const commandNames = ['status', 'table', 'losses', 'why', 'ui', 'drain'] as const;
+export const commandNames = ['status', 'table', 'losses', 'why', 'ui', 'drain', 'rollout'] as const;
 export type CommandName = (typeof commandNames)[number];
 
 /** A command line. */
@@ -86,6 +98,7 @@ export interface Config {
   readonly timeout: number;
   readonly deleteEmptyDirData: boolean;
   readonly gate: GatePlace;
+  readonly rollout: CheckOptions;
   readonly agents: {
     readonly given: readonly string[];
     readonly namespace: string;
@@ -128,6 +141,13 @@ export function readConfig(
       namespace: values['agent-namespace'] ?? 'kube-system',
       service: 'switchyard-drain-gate',
     },
+    rollout: {
+      rate: values.rate === undefined ? 20 : wholeNumber('--rate', values.rate, 1_000_000),
+      proxy: values.proxy,
+      proxyDelay: durationOf('--proxy-delay', values['proxy-delay']),
+      loadBalancer: values['load-balancer'],
+      drain: durationOf('--drain-time', values['drain-time']),
+    },
     agents: {
       given: values.agent ?? [],
       namespace: values['agent-namespace'] ?? 'kube-system',
@@ -167,6 +187,7 @@ const operandNames: Readonly<Record<CommandName, readonly string[]>> = {
   why: ['POD', 'SERVICE[:PORT]'],
   ui: [],
   drain: ['NODE'],
+  rollout: ['check', 'deployment/NAME'],
 };
 
 function checkOperands(command: CommandName, operands: readonly string[], isFromOutside: boolean): void {
@@ -180,6 +201,17 @@ function wholeNumber(flag: string, text: string, max: number): number {
   if (!/^\d+$/.test(text) || number < 1 || number > max)
     throw wrong(`${flag} ${JSON.stringify(text)} is no number from 1 to ${max}`);
   return number;
+}
+
+function durationOf(flag: string, text: string | undefined): Millis | undefined {
+  if (text === undefined) return undefined;
+  try {
+    return parseGoDuration(text);
+  } catch (cause) {
+    throw new ConfigError('config.arguments', `${flag} ${JSON.stringify(text)} is no duration such as 10s or 500ms`, {
+      cause,
+    });
+  }
 }
 
 function wrong(message: string): ConfigError {

@@ -5,6 +5,7 @@ import { createKubectl } from './access/kubectl.ts';
 import type { CommandContext, ExitStatus } from './commands/context.ts';
 import { drainCommand } from './commands/drain.ts';
 import { lossesCommand } from './commands/losses.ts';
+import { rolloutCommand } from './commands/rollout.ts';
 import { statusCommand } from './commands/status.ts';
 import { tableCommand } from './commands/table.ts';
 import { uiCommand } from './commands/ui.ts';
@@ -18,6 +19,7 @@ const commands: Readonly<Record<CommandName, (context: CommandContext, signal: A
   why: whyCommand,
   ui: uiCommand,
   drain: drainCommand,
+  rollout: rolloutCommand,
 };
 
 const print = (text: string): void => void process.stdout.write(text);

@@ -4,6 +4,7 @@ import {
   percent,
   type ProfileRow,
   rangeText,
+  settingsText,
   type Warning,
   wholeSeconds,
   type Workload,
@@ -37,16 +38,6 @@ function workloadLines({ workload, proxy, serves, rows, warnings }: WorkloadRepo
     ...table(rows, serves),
     ...(warnings.length === 0 ? [] : ['', ...warnings.map(warningLine)]),
   ];
-}
-
-function settingsText({ replicas, nodes, spread, strategy, minReady }: Workload): string {
-  const where = `${replicas} ${replicas === 1 ? 'replica' : 'replicas'} on ${nodes} ${nodes === 1 ? 'node' : 'nodes'}`;
-  const one = spread === 'perNode' ? ', at most one per node' : '';
-  const how =
-    strategy.kind === 'Recreate'
-      ? 'Recreate'
-      : `RollingUpdate with maxSurge ${strategy.maxSurge}, maxUnavailable ${strategy.maxUnavailable}`;
-  return `${where}${one}; ${how}; minReadySeconds ${minReady / 1000}`;
 }
 
 function probeText({ readinessProbe, startup, startupFrom }: Workload): string {

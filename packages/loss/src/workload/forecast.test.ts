@@ -1,12 +1,12 @@
 import { millis, seconds } from '@switchyard/core';
 import { expect, test } from 'vitest';
 import { knownChecks } from '../known-checks.ts';
-import { clusterProxyTiming } from '../rollout-setting.ts';
 import { type ExampleChanges, exampleNode, exampleObjects } from '../testing/example-objects.ts';
 import { forecast, type ForecastConditions, lostRequests, type PathForecast } from './forecast.ts';
 
 const conditions: ForecastConditions = {
-  proxy: clusterProxyTiming('kube-proxy'),
+  proxy: 'kube-proxy',
+  proxyDelay: undefined,
   gate: 'absent',
   drain: seconds(0),
   checkOf: () => ({ name: 'cloud-provider-kind', ...knownChecks['cloud-provider-kind'] }),
@@ -98,11 +98,8 @@ test('where clients use the pods of one node only, the loss is between none and 
 });
 
 test('an unknown time after SIGTERM makes the least loss smaller, and not the worst', () => {
-  const known = inside({ deployment: three }, { proxy: clusterProxyTiming('kube-proxy', seconds(5)) });
-  const unknown = inside(
-    { deployment: three },
-    { proxy: clusterProxyTiming('kube-proxy', seconds(5)), drain: undefined },
-  );
+  const known = inside({ deployment: three }, { proxyDelay: seconds(5) });
+  const unknown = inside({ deployment: three }, { proxyDelay: seconds(5), drain: undefined });
   expect(unknown.best).toBe(0);
   expect(unknown.worst).toBe(known.worst);
   expect(unknown.serves).toEqual({ shortest: 0, longest: seconds(30) });

@@ -5,7 +5,15 @@ import { knownChecks } from '../known-checks.ts';
 import type { ExplainedCause } from '../loss-model.ts';
 import { mayLose, predictRollout, type RolloutPrediction } from '../predict-rollout.ts';
 import { requiredServing } from '../required-serving.ts';
-import { type AppTiming, type ProxyTiming, type RolloutSetting, servingTime } from '../rollout-setting.ts';
+import {
+  type AppTiming,
+  clusterProxyTiming,
+  type KnownProxy,
+  knownProxyTiming,
+  type ProxyTiming,
+  type RolloutSetting,
+  servingTime,
+} from '../rollout-setting.ts';
 import type { NamedCheck } from './check-workload.ts';
 import { type ClientPath, clientPaths } from './client-paths.ts';
 import { leastPreStop, type PreStop } from './pre-stop.ts';
@@ -22,7 +30,9 @@ export interface ForecastObjects {
 
 /** Behaviour of a cluster when pods end, which the objects of the workload do not show. */
 export interface ForecastConditions {
-  readonly proxy: ProxyTiming;
+  readonly proxy: KnownProxy;
+  /** Longest time until every node has applied a change. Undefined: that of a small cluster. */
+  readonly proxyDelay: Millis | undefined;
   /** Drain gate for hooks: it answers when the pod can be stopped, it keeps them until their time is over, or there is none. */
   readonly gate: 'answers' | 'expires' | 'absent';
   /** Time that the application accepts connections after SIGTERM. Undefined: not known. */
@@ -78,6 +88,8 @@ export interface PathSetting {
   readonly early: RolloutSetting;
   /** Pods are ready late and stop early. */
   readonly late: RolloutSetting;
+  /** As `late`, in a cluster where nothing else changes. */
+  readonly usual: RolloutSetting;
 }
 
 /** The settings of each path, for predictions. */
@@ -92,7 +104,8 @@ export function pathSettings(objects: ForecastObjects, conditions: ForecastCondi
 
 function settingOf(path: ClientPath, workload: Workload, conditions: ForecastConditions): PathSetting {
   const { replicas, nodes, spread, strategy, minReady, gracePeriod, preStop } = workload;
-  const { proxy, drain } = conditions;
+  const { drain } = conditions;
+  const proxy = proxyTimingOf(conditions);
   const shape = { replicas, nodes: Math.max(1, nodes), spread, strategy, minReady };
   // Without a load balancer that follows pods, checks have no effect.
   const check = path.check ?? knownChecks.switchyard;
@@ -105,7 +118,14 @@ function settingOf(path: ClientPath, workload: Workload, conditions: ForecastCon
     drain: drain ?? (time === 'shortest' ? millis(0) : gracePeriod),
     gracePeriod,
   });
-  return { path, workload, early: { ...base, app: app('longest') }, late: { ...base, app: app('shortest') } };
+  const late = { ...base, app: app('shortest') };
+  const quiet = conditions.proxyDelay === undefined ? knownProxyTiming(conditions.proxy, minReady) : proxy;
+  return { path, workload, early: { ...base, app: app('longest') }, late, usual: { ...late, proxy: quiet } };
+}
+
+/** The timing of the nodes' proxies, with which bounds are computed. */
+export function proxyTimingOf({ proxy, proxyDelay }: Pick<ForecastConditions, 'proxy' | 'proxyDelay'>): ProxyTiming {
+  return clusterProxyTiming(proxy, proxyDelay);
 }
 
 /** The API has whole seconds, so a time to readiness is a second too short or too long. */
@@ -144,7 +164,7 @@ function isUnguided({ policy, check }: ClientPath): boolean {
   return policy === 'Local' && check === undefined;
 }
 
-function forecastPath({ path, workload, early, late }: PathSetting): PathForecast {
+function forecastPath({ path, workload, early, late, usual }: PathSetting): PathForecast {
   const serves = { shortest: servingTime(late.app), longest: servingTime(early.app) };
   const common = { ...path, workload, serves, mustServe: requiredServing(late) };
   const none = { best: millis(0), expected: millis(0), worst: millis(0), byCause: {}, noneUp: 0, duration: millis(0) };
@@ -156,7 +176,9 @@ function forecastPath({ path, workload, early, late }: PathSetting): PathForecas
     const { duration } = prediction;
     return { ...common, ...none, expected: undefined, worst: duration ?? millis(0), noneUp: 0, duration };
   }
-  const { expected, byCause, noneUp, duration } = prediction;
+  const { duration } = prediction;
+  const { expected: mean, byCause, noneUp } = predictRollout(usual);
+  const expected = millis(Math.min(prediction.worst, Math.max(best, mean)));
   const worst = millis(prediction.worst * (path.isUneven ? mostEndpoints(prediction, late) : 1));
   return { ...common, best: path.isUneven ? millis(0) : best, expected, worst, byCause, noneUp, duration };
 }

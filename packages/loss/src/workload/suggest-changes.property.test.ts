@@ -2,7 +2,7 @@ import { millis, seconds } from '@switchyard/core';
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type KnownCheck, knownChecks } from '../known-checks.ts';
-import { clusterProxyTiming, type KnownProxy } from '../rollout-setting.ts';
+import type { KnownProxy } from '../rollout-setting.ts';
 import { exampleNode, exampleObjects } from '../testing/example-objects.ts';
 import { forecast, type ForecastObjects, isLossless, lostRequests } from './forecast.ts';
 import { applyPatch } from './strategic-patch.ts';
@@ -55,8 +55,9 @@ const cases: fc.Arbitrary<Case> = fc
     drain: fc.constantFrom(undefined, undefined, seconds(0), seconds(5)),
     check: fc.constantFrom(...(Object.keys(knownChecks) as KnownCheck[])),
     hasSleepAction: fc.boolean(),
+    proxyDelay: fc.constantFrom(undefined, undefined, seconds(4)),
   })
-  .map(({ nodes, isPerNode, hook, grace, proxy, gate, drain, check, hasSleepAction, ...rest }) => {
+  .map(({ nodes, isPerNode, hook, grace, proxy, gate, drain, check, hasSleepAction, proxyDelay, ...rest }) => {
     const pod = { terminationGracePeriodSeconds: grace, ...(isPerNode ? {} : { affinity: undefined }) };
     const { deployments, ...example } = exampleObjects({
       service: rest.service,
@@ -68,7 +69,8 @@ const cases: fc.Arbitrary<Case> = fc
     return {
       objects: { ...example, deployment: deployments[0]!, services: [example.service] },
       conditions: {
-        proxy: clusterProxyTiming(proxy),
+        proxy,
+        proxyDelay,
         gate: gate === 'answers' && proxy !== 'switchyard' ? 'expires' : gate,
         drain,
         checkOf: () => ({ name: check, ...knownChecks[check] }),

@@ -1,7 +1,6 @@
 import { seconds } from '@switchyard/core';
 import { expect, test } from 'vitest';
 import { type KnownCheck, knownChecks } from '../known-checks.ts';
-import { clusterProxyTiming } from '../rollout-setting.ts';
 import { type ExampleChanges, exampleNode, exampleObjects } from '../testing/example-objects.ts';
 import { type SuggestConditions, type Suggestion, suggestChanges } from './suggest-changes.ts';
 
@@ -13,7 +12,8 @@ function suggest(
 ): Suggestion | undefined {
   const { deployments, ...example } = exampleObjects(changes);
   const conditions: SuggestConditions = {
-    proxy: clusterProxyTiming('kube-proxy'),
+    proxy: 'kube-proxy',
+    proxyDelay: undefined,
     gate: 'absent',
     drain: undefined,
     checkOf: () => ({ name: check, ...knownChecks[check] }),
@@ -112,7 +112,7 @@ test.each<
   [
     'the drain gate where it answers',
     { service: clusterIp },
-    { gate: 'answers', proxy: clusterProxyTiming('switchyard') },
+    { gate: 'answers', proxy: 'switchyard' },
     container(
       {
         exec: {
@@ -134,7 +134,7 @@ test.each<
 
 test('the gate may wait for as long as the load balancer needs', () => {
   const command = ['sh', '-c', 'curl "http://gate:10247/drain?pod=$POD_IP&seconds=5"'];
-  const conditions = { gate: 'answers', proxy: clusterProxyTiming('switchyard') } as const;
+  const conditions = { gate: 'answers', proxy: 'switchyard' } as const;
   const { changes = [] } = suggest({ container: hook({ exec: { command } }) }, conditions) ?? {};
   expect(changes).toEqual([
     {
@@ -147,7 +147,7 @@ test('the gate may wait for as long as the load balancer needs', () => {
 });
 
 test('policy Cluster where the proxy drops what a load balancer still sends, and where nothing leads clients to a pod', () => {
-  const old = { proxy: clusterProxyTiming('kube-proxy-1.25'), drain: seconds(5) };
+  const old = { proxy: 'kube-proxy-1.25' as const, drain: seconds(5) };
   expect(suggest({}, old)?.patches.at(-1)).toEqual({
     kind: 'service',
     name: 'web',

@@ -2,7 +2,7 @@ import { seconds } from '@switchyard/core';
 import type { Container, Deployment, Service } from '@switchyard/core/kubernetes';
 import { takenInAfter, takenOutAfter } from '../check-timing.ts';
 import { requiredServing } from '../required-serving.ts';
-import { type ForecastConditions, type ForecastObjects, isLossless, pathSettings } from './forecast.ts';
+import { type ForecastConditions, type ForecastObjects, isLossless, pathSettings, proxyTimingOf } from './forecast.ts';
 import { type HookOptions, type HookPatch, hookPatch } from './pre-stop-patch.ts';
 import { leastPreStop, preStopOf } from './pre-stop.ts';
 import { applyPatch, type JsonObject } from './strategic-patch.ts';
@@ -95,7 +95,7 @@ function strategies(objects: ForecastObjects, conditions: SuggestConditions): re
 
 /** Seconds in which nodes learn of a new pod; in which a load balancer takes its node in, at first less what it needs to leave the old one. */
 function minReadies(objects: ForecastObjects, conditions: SuggestConditions): readonly Plan['minReady'][] {
-  const { noticesReady } = conditions.proxy;
+  const { noticesReady } = proxyTimingOf(conditions);
   const settings = pathSettings(objects, conditions);
   const times = settings.flatMap(({ path: { check }, workload }) => {
     const balanced =

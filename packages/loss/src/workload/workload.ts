@@ -39,6 +39,17 @@ export interface Workload {
   readonly startupFrom: 'pods' | 'probe';
 }
 
+/** `1 replica on 2 nodes, at most one per node; RollingUpdate with maxSurge 1, maxUnavailable 0; minReadySeconds 0`. */
+export function settingsText({ replicas, nodes, spread, strategy, minReady }: Workload): string {
+  const where = `${replicas} ${replicas === 1 ? 'replica' : 'replicas'} on ${nodes} ${nodes === 1 ? 'node' : 'nodes'}`;
+  const one = spread === 'perNode' ? ', at most one per node' : '';
+  const how =
+    strategy.kind === 'Recreate'
+      ? 'Recreate'
+      : `RollingUpdate with maxSurge ${strategy.maxSurge}, maxUnavailable ${strategy.maxUnavailable}`;
+  return `${where}${one}; ${how}; minReadySeconds ${minReady / 1000}`;
+}
+
 /** Reads a Deployment, with the API server's defaults for missing fields. */
 export function workloadOf(deployment: Deployment, { service, pods, nodes }: WorkloadObjects): Workload {
   const spec = deployment.spec;
