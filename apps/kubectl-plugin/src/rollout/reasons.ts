@@ -56,6 +56,15 @@ export function reasonsOf(path: PathForecast, { proxy, conditions }: Surrounding
       `for a while no node is UP at the load balancer, in ${percent(noneUp)} of the rollouts, however long a pod serves`,
     );
   }
+  if (reasons.length === 0 && check !== undefined) {
+    const needed = durationText(
+      millis(proxyTimingOf(conditions).noticesTerminating.longest + takenOutAfter(check).longest),
+    );
+    reasons.push(
+      `the scheduler may leave a node with one pod; the load balancer sends there for up to ${needed} after its deletion (${check.name}), ` +
+        `and it accepts connections for ${durationText(serves.shortest)}`,
+    );
+  }
   return reasons.length > 0 ? reasons : ['at worst, nodes learn of the new pods later than of the end of the old ones'];
 }
 

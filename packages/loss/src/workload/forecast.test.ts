@@ -128,6 +128,18 @@ test('outside, the load balancer decides', () => {
   expect(paths({ container: sleep(17), nodes })[1]).toMatchObject({ best: 0, expected: 0, worst: 0 });
 });
 
+test('outside, pods that share nodes are lost from none, on one node, to as much as each on its own', () => {
+  const anywhere = { affinity: undefined };
+  const nodes = [exampleNode('a'), exampleNode('b')];
+  const six = { ...three, replicas: 6 };
+  const [, shared] = paths({ deployment: six, pod: anywhere, nodes, container: sleep(5) });
+  expect(shared).toMatchObject({ best: 0, expected: 0 });
+  // Each of six nodes fails for up to 11 s before the load balancer has left it, with at least a seventh of the traffic.
+  expect(shared?.worst).toBeGreaterThan(11_000 / 7);
+  expect(shared?.worst).toBeLessThan(6 * 11_150);
+  expect(paths({ deployment: six, pod: anywhere, nodes, container: sleep(17) })[1]?.worst).toBe(0);
+});
+
 test.each([
   [0, 0, 0, { least: 0, expected: 0, most: 0 }],
   [1000, 1500, 2000, { least: 11, expected: 30, most: 53 }],

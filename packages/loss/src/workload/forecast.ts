@@ -76,21 +76,23 @@ export function forecast(objects: ForecastObjects, conditions: ForecastCondition
 /** Returns `forecast(...).isLossless`, sooner. */
 export function isLossless(objects: ForecastObjects, conditions: ForecastConditions): boolean {
   return pathSettings(objects, conditions).every(
-    ({ path, workload, late }) => workload.replicas === 0 || (!isUnguided(path) && !mayLose(late)),
+    ({ path, workload, late }) => workload.replicas === 0 || (!isUnguided(path) && !late.some(mayLose)),
   );
 }
 
-/** A path with the earliest and the latest course that a rollout may take. */
+/** A path with the courses that a rollout may take; the first ones spread the pods evenly over the nodes. */
 export interface PathSetting {
   readonly path: ClientPath;
   readonly workload: Workload;
   /** Pods are ready soon and serve for long. */
-  readonly early: RolloutSetting;
+  readonly early: Courses;
   /** Pods are ready late and stop early. */
-  readonly late: RolloutSetting;
+  readonly late: Courses;
   /** As `late`, in a cluster where nothing else changes. */
   readonly usual: RolloutSetting;
 }
+
+type Courses = readonly [RolloutSetting, ...RolloutSetting[]];
 
 /** The settings of each path, for predictions. */
 export function pathSettings(objects: ForecastObjects, conditions: ForecastConditions): readonly PathSetting[] {
@@ -118,9 +120,25 @@ function settingOf(path: ClientPath, workload: Workload, conditions: ForecastCon
     drain: drain ?? (time === 'shortest' ? millis(0) : gracePeriod),
     gracePeriod,
   });
-  const late = { ...base, app: app('shortest') };
+  const courses = (time: 'shortest' | 'longest'): Courses => {
+    const setting: RolloutSetting = { ...base, app: app(time) };
+    return [setting, ...otherPlacements(setting)];
+  };
+  const [late, ...others] = courses('shortest');
   const quiet = conditions.proxyDelay === undefined ? knownProxyTiming(conditions.proxy, minReady) : proxy;
-  return { path, workload, early: { ...base, app: app('longest') }, late, usual: { ...late, proxy: quiet } };
+  return { path, workload, early: courses('longest'), late: [late, ...others], usual: { ...late, proxy: quiet } };
+}
+
+/**
+ * The scheduler's extremes, where a load balancer follows pods and they may share nodes: all pods on one node, which stays in the load balancer; and
+ * each on its own, so that every deletion takes a node out.
+ */
+function otherPlacements(setting: RolloutSetting): readonly RolloutSetting[] {
+  const { shape, policy } = setting;
+  const { replicas, nodes, spread, strategy } = shape;
+  if (policy === 'Cluster' || spread === 'perNode' || nodes === 1) return [];
+  const pods = replicas + (strategy.kind === 'Recreate' ? 0 : strategy.maxSurge);
+  return [1, Math.max(nodes, pods)].map((count) => ({ ...setting, shape: { ...shape, nodes: count } }));
 }
 
 /** The timing of the nodes' proxies, with which bounds are computed. */
@@ -165,28 +183,32 @@ function isUnguided({ policy, check }: ClientPath): boolean {
 }
 
 function forecastPath({ path, workload, early, late, usual }: PathSetting): PathForecast {
-  const serves = { shortest: servingTime(late.app), longest: servingTime(early.app) };
-  const common = { ...path, workload, serves, mustServe: requiredServing(late) };
+  const serves = { shortest: servingTime(late[0].app), longest: servingTime(early[0].app) };
+  const common = { ...path, workload, serves, mustServe: requiredServing(late[0]) };
   const none = { best: millis(0), expected: millis(0), worst: millis(0), byCause: {}, noneUp: 0, duration: millis(0) };
   if (workload.replicas === 0) return { ...common, ...none };
-  const prediction = predictRollout(late);
-  const best = millis(Math.min(prediction.best, predictRollout(early).best));
+  const predictions = late.map(predictRollout);
+  const best = millis(Math.min(...[...predictions, ...early.map(predictRollout)].map((one) => one.best)));
+  const duration = durationOf(predictions);
   if (isUnguided(path)) {
     // A client's node may lose its pod at once and get none any more.
-    const { duration } = prediction;
     return { ...common, ...none, expected: undefined, worst: duration ?? millis(0), noneUp: 0, duration };
   }
-  const { duration } = prediction;
+  const evenWorst = Math.max(...predictions.map((one) => one.worst));
   const { expected: mean, byCause, noneUp } = predictRollout(usual);
-  const expected = millis(Math.min(prediction.worst, Math.max(best, mean)));
-  const worst = millis(prediction.worst * (path.isUneven ? mostEndpoints(prediction, late) : 1));
+  const expected = millis(Math.min(evenWorst, Math.max(best, mean)));
+  const worst = millis(evenWorst * (path.isUneven ? mostEndpoints(late[0]) : 1));
   return { ...common, best: path.isUneven ? millis(0) : best, expected, worst, byCause, noneUp, duration };
 }
 
 /** By how much the loss of a client may exceed the mean: it may use one endpoint only. */
-function mostEndpoints({ duration }: RolloutPrediction, { shape }: RolloutSetting): number {
-  const surge = shape.strategy.kind === 'Recreate' || duration === undefined ? 0 : shape.strategy.maxSurge;
-  return shape.replicas + surge;
+function mostEndpoints({ shape: { replicas, strategy } }: RolloutSetting): number {
+  return replicas + (strategy.kind === 'Recreate' ? 0 : strategy.maxSurge);
+}
+
+function durationOf(predictions: readonly RolloutPrediction[]): Millis | undefined {
+  const durations = predictions.flatMap(({ duration }) => duration ?? []);
+  return durations.length < predictions.length ? undefined : millis(Math.max(...durations));
 }
 
 /** Requests, as whole numbers. */

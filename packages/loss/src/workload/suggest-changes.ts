@@ -113,7 +113,7 @@ function servingNeeds(
   objects: ForecastObjects,
   conditions: SuggestConditions,
 ): { readonly needed: number; readonly untilReplaced: number } {
-  const needs = pathSettings(objects, conditions).map(({ late }) => {
+  const needs = pathSettings(objects, conditions).map(({ late: [late] }) => {
     const { startup, drain, gracePeriod } = late.app;
     const served = (requiredServing(late) ?? seconds(0)) - Math.min(drain, gracePeriod);
     return { served, replaced: served + startup + late.shape.minReady };
