@@ -88,7 +88,7 @@ export function notesOf(paths: readonly PathForecast[], surroundings: Surroundin
       'how long the application accepts connections after SIGTERM is not known: at worst not at all; --drain-time names it',
     );
   }
-  notes.push(...hookNotes(first, surroundings));
+  notes.push(...hookNotes(paths, surroundings));
   if (first?.workload.readinessProbe === undefined) {
     notes.push(
       'no readinessProbe: a new pod gets requests, and an old one goes, as soon as the process runs; requests lost by that are not counted',
@@ -104,10 +104,13 @@ export function notesOf(paths: readonly PathForecast[], surroundings: Surroundin
   return notes;
 }
 
-function hookNotes(path: PathForecast | undefined, { conditions, proxy }: Surroundings): readonly string[] {
-  const hook = path?.workload.preStop;
-  if (hook?.kind === 'unknown')
-    return [`the preStop hook (${hook.what}) is taken to last ${durationText(hook.atLeast)} at least`];
+function hookNotes(paths: readonly PathForecast[], { conditions, proxy }: Surroundings): readonly string[] {
+  const hook = paths[0]?.workload.preStop;
+  if (hook?.kind === 'unknown') {
+    const needed = Math.max(0, ...paths.flatMap(({ worst, mustServe }) => (worst > 0 ? (mustServe ?? []) : [])));
+    const wanted = needed === 0 ? '' : `; ${durationText(millis(needed))} are needed`;
+    return [`the preStop hook (${hook.what}) is taken to last ${durationText(hook.atLeast)} at least${wanted}`];
+  }
   if (hook?.kind !== 'gate' || conditions.gate === 'answers') return [];
   return conditions.gate === 'absent'
     ? [

@@ -60,7 +60,7 @@ function resultText({ isLossless, paths, suggestion }: RolloutReport): string {
   const isStuck = paths.every(({ requests }) => requests.most === 0);
   const result = isStuck ? 'The rollout will not end.' : 'The next rollout may lose requests.';
   return suggestion === undefined
-    ? `${result} No change of hook, strategy, minReadySeconds or traffic policy prevents it.`
+    ? `${result} No patch of hook, strategy, minReadySeconds or traffic policy was found that prevents it.`
     : `${result} With these changes it loses nothing, even in the worst case:`;
 }
 

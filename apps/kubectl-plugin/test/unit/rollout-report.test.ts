@@ -78,6 +78,11 @@ test.each<[file: string, changes: ExampleChanges, more: Partial<CheckOptions & R
     { loadBalancer: 'cloud-provider-kind-envoy', drain: seconds(0) },
   ],
   ['drain-gate', { service: clusterIp }, { hasGate: true, proxy: 'switchyard', drain: seconds(0) }],
+  [
+    'request-hook',
+    { service: clusterIp, container: { lifecycle: { preStop: { httpGet: { path: '/quit', port: 8080 } } } } },
+    {},
+  ],
   ['nowhere', { service: clusterIp, nodes: [exampleNode('a')] }, {}],
   [
     'gate-without-agents',
