@@ -1,6 +1,6 @@
 // preStop hook for containers without a shell: asks a drain gate when the pod can be stopped, and ends with 0 when it can. Static, so that it
 // runs in any image; a pod mounts the agent's image as a volume (docs/operate/drain-gate.md). It knows the pod by the addresses of its network
-// namespace. A gate that does not answer is asked again until the time is over.
+// namespace. It repeats the question until a gate answers or the time is over.
 
 #include <arpa/inet.h>
 #include <arpa/nameser.h>
