@@ -14,8 +14,8 @@ import {
   zeroapp,
 } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { readLog, until } from '../agent-log.ts';
-import { openLoad } from '../open-load.ts';
+import { readLog, until } from '../../privileged/agent-log.ts';
+import { openLoad } from '../../privileged/open-load.ts';
 
 // Pods that stop at once after SIGTERM, and ask the gate before: rolling updates lose nothing without any sleep.
 
