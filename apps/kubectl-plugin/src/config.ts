@@ -27,7 +27,7 @@ Options:
       --node NAME             ask this node: for --from-outside the one that receives the packet, by NodePort without a load balancer
       --timeout N             longest wait for a replacement, and at the gate, in seconds; default: 120 (drain)
       --delete-emptydir-data  as for kubectl drain (drain)
-      --gate URL              use this drain gate; default: service/switchyard-drain-gate in --agent-namespace (drain)
+      --gate URL              use this drain gate; default: a pod of it in --agent-namespace (drain)
       --rate N                requests a second of each kind of clients, default 20 (rollout check)
       --load-balancer PROFILE health checks of the load balancer, as in docs/operate/health-check-profiles.md; default: detected (rollout check)
       --proxy NAME[:VERSION]  kube-proxy, cilium, switchyard or switchyard-iptables, as kube-proxy:1.25; default: detected (rollout check)
@@ -139,7 +139,6 @@ export function readConfig(
     gate: {
       given: values.gate,
       namespace: values['agent-namespace'] ?? 'kube-system',
-      service: 'switchyard-drain-gate',
     },
     rollout: {
       rate: values.rate === undefined ? 20 : wholeNumber('--rate', values.rate, 1_000_000),

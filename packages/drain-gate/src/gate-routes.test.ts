@@ -71,6 +71,19 @@ test.each([
   expect(body).toContain('usage: /drain?pod=');
 });
 
+test('a client that ends before its answer does no harm', async () => {
+  const client = new AbortController();
+  const drain = (_: DrainRequest, end: AbortSignal): Promise<DrainAnswer> =>
+    new Promise((_resolve, reject) => {
+      end.addEventListener('abort', () => reject(end.reason as Error));
+    });
+  const handler = gateHandler({ isInSync: () => true, drain, log: () => undefined });
+  const query = new URLSearchParams('pod=10.244.1.5');
+  const answer = handler({ method: 'GET', path: '/drain', query, headers: {}, body: '' }, client.signal);
+  client.abort();
+  expect(await answer).toMatchObject({ status: 500 });
+});
+
 test('many reasons are cut, and counted', async () => {
   const reasons = Array.from({ length: 5000 }, (_, index) => `node n${index} is behind`);
   const { body } = await ask('/drain?pod=10.244.1.5', { isSafe: false, reasons });

@@ -1,4 +1,4 @@
-import { type IpAddress, seconds, tryParseIp } from '@switchyard/core';
+import { type IpAddress, messageOf, seconds, tryParseIp } from '@switchyard/core';
 import { type HttpAnswer, type HttpHandler, jsonAnswer, textAnswer } from '@switchyard/core/health';
 import type { DrainAnswer, DrainRequest } from './drain.ts';
 
@@ -42,6 +42,8 @@ export function gateHandler({ isInSync, drain, log }: GateRoutesOptions): HttpHa
       return query.get('format') === 'json'
         ? jsonAnswer(status, outcome)
         : textAnswer(status, drainText(goal, outcome));
+    } catch (error) {
+      return textAnswer(500, `500 ${messageOf(error)}\n`); // also for a client that has gone, which does not get it
     } finally {
       waiting--;
     }

@@ -21,18 +21,32 @@ export interface GatePlace {
   /** Use this one, without kubectl. */
   readonly given: string | undefined;
   readonly namespace: string;
-  readonly service: string;
 }
 
-/** Forwards a local port to the gate. Rejects with `HostError` if there is none. */
+interface PodList {
+  readonly items: readonly {
+    readonly metadata: { readonly name: string; readonly deletionTimestamp?: string };
+    readonly spec: { readonly nodeName?: string };
+    readonly status: { readonly phase?: string };
+  }[];
+}
+
+/** Forwards a local port to a pod of the gate, if possible not on the node `avoid`. Rejects with `HostError` if there is none. */
 export async function openGate(
-  { given, namespace, service }: GatePlace,
-  kubectl: Kubectl,
+  { given, namespace }: GatePlace,
+  { kubectl, avoid }: { readonly kubectl: Kubectl; readonly avoid: string },
   signal: AbortSignal,
 ): Promise<Gate> {
   if (given !== undefined) return { url: given.replace(/\/$/, ''), [Symbol.dispose]: () => undefined };
-  const args = ['port-forward', `--namespace=${namespace}`, `service/${service}`, ':10247'];
   try {
+    const selector = '--selector=app.kubernetes.io/component=drain-gate';
+    const list = await kubectl.run(['get', 'pods', `--namespace=${namespace}`, selector, '--output=json'], signal);
+    const pods = (JSON.parse(list) as PodList).items.filter(
+      ({ metadata, status }) => status.phase === 'Running' && metadata.deletionTimestamp === undefined,
+    );
+    const pod = pods.find(({ spec }) => spec.nodeName !== avoid) ?? pods[0];
+    if (pod === undefined) throw new HostError('gate.pods', `no pod of it runs in ${namespace}`);
+    const args = ['port-forward', `--namespace=${namespace}`, `pod/${pod.metadata.name}`, ':10247'];
     const started = await kubectl.start(args, /Forwarding from 127\.0\.0\.1:(\d+)/, signal);
     return { url: `http://127.0.0.1:${started.match[1]}`, [Symbol.dispose]: () => started[Symbol.dispose]() };
   } catch (error) {

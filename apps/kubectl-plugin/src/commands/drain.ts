@@ -12,7 +12,7 @@ export async function drainCommand(context: CommandContext, signal: AbortSignal)
   const { config, kubectl, print, warn, clock } = context;
   const [node = ''] = config.operands;
   const begin = clock.now();
-  using gate = await openGate(config.gate, kubectl, signal);
+  using gate = await openGate(config.gate, { kubectl, avoid: node }, signal);
   const plan = planDrain(
     await list<Pod>(context, ['pods', `--field-selector=spec.nodeName=${node}`], signal),
     await list<Service>(context, ['services'], signal),
@@ -47,6 +47,7 @@ export async function drainCommand(context: CommandContext, signal: AbortSignal)
     warn(`node ${node} is cordoned and not drained: ${failures} pods go on; run the same command again to continue`);
     return 2;
   }
+  for (const { pod } of moved) await untilDeleted(pod, context, signal);
   const data = config.deleteEmptyDirData ? ['--delete-emptydir-data'] : [];
   const rest = await kubectl.run(
     ['drain', node, '--ignore-daemonsets', `--timeout=${config.timeout}s`, ...data],
@@ -67,6 +68,13 @@ async function list<T>(
 ): Promise<readonly T[]> {
   const text = await kubectl.run(['get', ...args, '--all-namespaces', '--output=json'], signal);
   return (JSON.parse(text) as { readonly items: readonly T[] }).items;
+}
+
+/** `kubectl drain` refuses a pod that is of no controller any more, also while it ends. */
+async function untilDeleted(pod: string, { kubectl, config }: CommandContext, signal: AbortSignal): Promise<void> {
+  const [namespace, name] = pod.split('/');
+  const args = ['wait', '--for=delete', `pod/${name}`, `--namespace=${namespace}`, `--timeout=${config.timeout}s`];
+  await kubectl.run(args, signal);
 }
 
 function movedText({ pod, by, replaced, gate }: Moved): string {
