@@ -54,10 +54,7 @@ export async function drainCommand(context: CommandContext, signal: AbortSignal)
     signal,
   );
   if (config.isJson) print(`${JSON.stringify({ node, moved }, undefined, 2)}\n`);
-  else
-    print(
-      `${rest}\nnode/${node} drained without a lost request of ${moved.length} pods, in ${timeText(clock.now() - begin)}\n`,
-    );
+  else print(`${rest}\nnode/${node} is empty: ${moved.length} pods replaced in ${timeText(clock.now() - begin)}\n`);
   return 0;
 }
 
@@ -74,7 +71,9 @@ async function list<T>(
 async function untilDeleted(pod: string, { kubectl, config }: CommandContext, signal: AbortSignal): Promise<void> {
   const [namespace, name] = pod.split('/');
   const args = ['wait', '--for=delete', `pod/${name}`, `--namespace=${namespace}`, `--timeout=${config.timeout}s`];
-  await kubectl.run(args, signal);
+  await kubectl.run(args, signal).catch((error: unknown) => {
+    if (!/not ?found/i.test(messageOf(error))) throw error; // it is deleted already
+  });
 }
 
 function movedText({ pod, by, replaced, gate }: Moved): string {
