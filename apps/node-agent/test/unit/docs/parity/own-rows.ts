@@ -13,6 +13,10 @@ export const ownRows: readonly OwnRow[] = [
     how: 'the applied rules in words, the fate of a packet, and lost packets with their causes ([debugging](../operate/debug.md))',
   },
   {
+    what: '`/drain/node`, `/drain/connections` on the health port, and the command `drain-gate`',
+    how: 'with `--switchyard-drain-gate`: whether a pod can be stopped without a lost request ([drain gate](../operate/drain-gate.md))',
+  },
+  {
     what: 'ebpf mode',
     how: "answers of the nftables mode, except for [the limits of sockets](../operate/install.md#what-the-ebpf-mode-does-not-do). `mode: ebpf` is the only value in kube-proxy's file that kube-proxy refuses; the mode reads the `nftables` stanza",
   },
