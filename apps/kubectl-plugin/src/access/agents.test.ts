@@ -20,6 +20,10 @@ function fakeKubectl(pods: readonly object[], broken: readonly string[] = []) {
       calls.push(args.join(' '));
       return JSON.stringify({ items: pods });
     },
+    lines: async function* () {
+      yield* [];
+      throw new Error('not used');
+    },
     start: async (args, pattern) => {
       calls.push(args.join(' '));
       const name = args.find((arg) => arg.startsWith('pod/')) ?? '';

@@ -1,5 +1,6 @@
 import { HostError, messageOf } from '@switchyard/core';
 import type { Agent } from './agents.ts';
+import { linesOf } from './lines.ts';
 
 /** Fetches a JSON answer of an agent. Rejects with `HostError` that says what came back. */
 export async function askAgent<Answer>(
@@ -14,12 +15,8 @@ export async function askAgent<Answer>(
 /** The lines of a streamed answer, parsed as JSON. Rejects as `askAgent`. */
 export async function* askLines<Line>(agent: Agent, path: string, signal: AbortSignal): AsyncGenerator<Line, void> {
   const response = await open(agent, path, { method: 'GET', signal });
-  let rest = '';
-  for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
-    const lines = `${rest}${piece}`.split('\n');
-    rest = lines.pop() ?? '';
-    for (const line of lines) if (line !== '') yield JSON.parse(line) as Line;
-  }
+  if (response.body === null) return;
+  for await (const line of linesOf(response.body.pipeThrough(new TextDecoderStream()))) yield JSON.parse(line) as Line;
 }
 
 async function open(

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { HostError } from '@switchyard/core';
+import { linesOf } from './lines.ts';
 
 /** Runs kubectl with the user's cluster flags. */
 export interface Kubectl {
@@ -7,6 +8,8 @@ export interface Kubectl {
   run(args: readonly string[], signal: AbortSignal): Promise<string>;
   /** Starts a command that runs until it is killed; resolves with the first match in its output. */
   start(args: readonly string[], pattern: RegExp, signal: AbortSignal): Promise<StartedCommand>;
+  /** Yields the lines of standard output as they arrive, such as those of `get --watch`. Throws as `run` rejects; `signal` ends it. */
+  lines(args: readonly string[], signal: AbortSignal): AsyncGenerator<string, void>;
 }
 
 /** A running command, which disposing ends. */
@@ -19,6 +22,7 @@ export function createKubectl(file: string, flags: readonly string[]): Kubectl {
   return {
     run: (args, signal) => run(file, [...flags, ...args], signal),
     start: (args, pattern, signal) => start(file, [...flags, ...args], { pattern, signal }),
+    lines: (args, signal) => lines(file, [...flags, ...args], signal),
   };
 }
 
@@ -52,6 +56,20 @@ async function start(
   ended(child, file).then((code) => reject(failed(file, args, errors() || `exit code ${code}`)), reject);
   const match = await promise;
   return { match, [Symbol.dispose]: () => void child.kill() };
+}
+
+async function* lines(file: string, args: readonly string[], signal: AbortSignal): AsyncGenerator<string, void> {
+  const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'], signal });
+  const errors = collect(child.stderr);
+  const end = ended(child, file);
+  end.catch(() => undefined); // awaited below, after the output
+  try {
+    yield* linesOf(child.stdout.setEncoding('utf8'));
+    const code = await end;
+    if (code !== 0 && !signal.aborted) throw failed(file, args, errors() || `exit code ${code}`);
+  } finally {
+    child.kill();
+  }
 }
 
 function collect(stream: NodeJS.ReadableStream): () => string {

@@ -56,6 +56,10 @@ async function run({ looks, unsafe = [] }: Cluster, more: Partial<Move> = {}) {
       const items = left.length > 1 ? left.shift() : left[0];
       return JSON.stringify({ items });
     },
+    lines: async function* () {
+      yield* [];
+      throw new Error('not used');
+    },
     start: () => Promise.reject(new Error('not used')),
   };
   const clock = new ManualClock();

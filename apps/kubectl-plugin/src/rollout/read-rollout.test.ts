@@ -24,6 +24,10 @@ function fakeKubectl(answers: Readonly<Record<string, unknown>>): {
       if (found instanceof Error) throw found;
       return JSON.stringify(Array.isArray(found) ? { items: found } : found);
     },
+    lines: async function* () {
+      yield* [];
+      throw new Error('not used');
+    },
     start: async () => {
       throw new Error('a check only reads');
     },
