@@ -65,6 +65,14 @@ test('reads what a rollout check is to assume', () => {
   });
 });
 
+test('reads how to watch a rollout', () => {
+  const flags = ['--restart', '--url=http://10.96.0.20/', '--html=page.html'];
+  const { watch, rollout, timeout } = readConfig(['rollout', 'watch', 'deployment/web', ...flags], {}) ?? {};
+  expect(watch).toEqual({ restart: true, url: new URL('http://10.96.0.20/'), html: 'page.html' });
+  expect(rollout?.rate).toBe(50);
+  expect(timeout).toBe(600);
+});
+
 test.each([[[]], [['--help']], [['help']], [['why', '-h']]])('%j shows the help', (args) => {
   expect(readConfig(args, {})).toBeUndefined();
 });
@@ -81,8 +89,11 @@ test.each([
   [['why', 'pod', 'service', '--probes', '21'], '--probes "21" is no number from 1 to 20'],
   [['status', '--agent-port', '70000'], '--agent-port "70000" is no number from 1 to 65535'],
   [['status', '-o', 'yaml'], '--output "yaml" is neither json nor text'],
-  [['rollout', 'check'], 'usage: kubectl switchyard rollout check deployment/NAME; got 1 arguments'],
+  [['rollout', 'check'], 'usage: kubectl switchyard rollout check|watch deployment/NAME; got 1 arguments'],
   [['rollout', 'check', 'deployment/web', '--drain-time=5'], '--drain-time "5" is no duration such as 10s or 500ms'],
+  [['rollout', 'watch', 'deployment/web', '--url=10.96.0.20:80'], '--url "10.96.0.20:80" is no URL such as http'],
+  [['rollout', 'watch', 'deployment/web', '--timeout=1801'], '--timeout "1801" is no number from 1 to 1800'],
+  [['rollout', 'watch', 'deployment/web', '--rate=1001'], '--rate "1001" is no number from 1 to 1000'],
   [['status', '--colour'], "Unknown option '--colour'"],
 ])('%j is refused', (args, reason) => {
   expect(() => readConfig(args, {})).toThrow(reason);

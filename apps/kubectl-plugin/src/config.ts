@@ -13,6 +13,7 @@ Usage:
   kubectl switchyard ui                            the same as a page for the browser
   kubectl switchyard drain NODE                    empty a node; its pods of Services lose no request (needs the drain gate)
   kubectl switchyard rollout check deployment/NAME requests that its next rollout will lose, and changes to lose none; works behind any proxy
+  kubectl switchyard rollout watch deployment/NAME report of a rollout: pods, nodes' applies and losses on one clock, and the prediction
 
 Options:
   -n, --namespace NAME        namespace of POD and SERVICE; of losses: only its Services
@@ -25,21 +26,24 @@ Options:
       --from-outside ADDRESS  the client is this address outside of the cluster instead of a pod (why SERVICE)
       --port N                port of the page on 127.0.0.1; default: any (ui)
       --node NAME             ask this node: for --from-outside the one that receives the packet, by NodePort without a load balancer
-      --timeout N             longest wait for a replacement, and at the gate, in seconds; default: 120 (drain)
+      --timeout N             longest wait in seconds: for a replacement, and at the gate, default 120 (drain); for the end of the rollout, default 600 (rollout watch)
       --delete-emptydir-data  as for kubectl drain (drain)
       --gate URL              use this drain gate; default: a pod of it in --agent-namespace (drain)
-      --rate N                requests a second of each kind of clients, default 20 (rollout check)
-      --load-balancer PROFILE health checks of the load balancer, as in docs/operate/health-check-profiles.md; default: detected (rollout check)
-      --proxy NAME[:VERSION]  kube-proxy, cilium, switchyard or switchyard-iptables, as kube-proxy:1.25; default: detected (rollout check)
-      --proxy-delay TIME      longest time until every node has applied a change, as 3s; default: that of a small cluster (rollout check)
-      --drain-time TIME       how long the application accepts connections after SIGTERM, as 5s; default: not known (rollout check)
+      --rate N                requests a second of each kind of clients, default 20 (rollout check); to --url, default 50 (rollout watch)
+      --restart               begin the rollout, as kubectl rollout restart does (rollout watch)
+      --url URL               send requests there, each over a new connection; http or https (rollout watch)
+      --html FILE             also write the report as a page with a timeline (rollout watch)
+      --load-balancer PROFILE health checks of the load balancer, as in docs/operate/health-check-profiles.md; default: detected (rollout)
+      --proxy NAME[:VERSION]  kube-proxy, cilium, switchyard or switchyard-iptables, as kube-proxy:1.25; default: detected (rollout)
+      --proxy-delay TIME      longest time until every node has applied a change, as 3s; default: that of a small cluster (rollout)
+      --drain-time TIME       how long the application accepts connections after SIGTERM, as 5s; default: not known (rollout)
       --agent NODE=URL        use this agent; repeatable; without kubectl
       --agent-namespace NAME  namespace of the agents' pods; default: kube-system
       --selector LABELS       labels of the agents' pods; default: app.kubernetes.io/name=switchyard, else k8s-app=kube-proxy
       --agent-port N          port of the agents' metrics server; default: 10249, of observers 10239
       --kubeconfig FILE, --context NAME, --cluster NAME, --user NAME, --as NAME, --request-timeout T: as for kubectl
 
-Exit status: 0 nothing is lost, it works; 2 losses, refusals or differences were found or are predicted; 1 an error, told on standard error
+Exit status: 0 nothing is lost, it works; 2 losses, refusals or differences were found or are predicted, or a rollout did not end; 1 an error, told on standard error
 `;
 
 const kubectlFlags = ['kubeconfig', 'context', 'cluster', 'user', 'as', 'request-timeout'] as const;
@@ -59,6 +63,9 @@ const options = {
   'delete-emptydir-data': { type: 'boolean' },
   gate: { type: 'string' },
   rate: { type: 'string' },
+  restart: { type: 'boolean' },
+  url: { type: 'string' },
+  html: { type: 'string' },
   'load-balancer': { type: 'string' },
   proxy: { type: 'string' },
   'proxy-delay': { type: 'string' },
@@ -79,6 +86,16 @@ const options = {
 export const commandNames = ['status', 'table', 'losses', 'why', 'ui', 'drain', 'rollout'] as const;
 export type CommandName = (typeof commandNames)[number];
 
+/** Options of `rollout watch`. */
+export interface WatchOptions {
+  /** Whether to begin the rollout. */
+  readonly restart: boolean;
+  /** Target of requests; undefined: none are sent. */
+  readonly url: URL | undefined;
+  /** File of the page; undefined: none. */
+  readonly html: string | undefined;
+}
+
 /** A command line. */
 export interface Config {
   readonly command: CommandName;
@@ -94,11 +111,12 @@ export interface Config {
   readonly node: string | undefined;
   /** Of the page; 0: any. */
   readonly port: number;
-  /** Of a drain, in seconds. */
+  /** Of a drain or a watched rollout, in seconds. */
   readonly timeout: number;
   readonly deleteEmptyDirData: boolean;
   readonly gate: GatePlace;
   readonly rollout: CheckOptions;
+  readonly watch: WatchOptions;
   readonly agents: {
     readonly given: readonly string[];
     readonly namespace: string;
@@ -122,6 +140,7 @@ export function readConfig(
   if (output !== 'text' && output !== 'json')
     throw wrong(`--output ${JSON.stringify(output)} is neither json nor text`);
   checkOperands(command, operands, values['from-outside'] !== undefined);
+  const isWatch = command === 'rollout' && operands[0] === 'watch';
   return {
     command,
     operands,
@@ -134,19 +153,20 @@ export function readConfig(
     fromOutside: values['from-outside'],
     node: values.node,
     port: values.port === undefined ? 0 : wholeNumber('--port', values.port, 65_535),
-    timeout: values.timeout === undefined ? 120 : wholeNumber('--timeout', values.timeout, 3600),
+    timeout: timeoutOf(values.timeout, isWatch),
     deleteEmptyDirData: values['delete-emptydir-data'] ?? false,
     gate: {
       given: values.gate,
       namespace: values['agent-namespace'] ?? 'kube-system',
     },
     rollout: {
-      rate: values.rate === undefined ? 20 : wholeNumber('--rate', values.rate, 1_000_000),
+      rate: rateOf(values.rate, isWatch),
       proxy: values.proxy,
       proxyDelay: durationOf('--proxy-delay', values['proxy-delay']),
       loadBalancer: values['load-balancer'],
       drain: durationOf('--drain-time', values['drain-time']),
     },
+    watch: { restart: values.restart ?? false, url: urlOf(values.url), html: values.html },
     agents: {
       given: values.agent ?? [],
       namespace: values['agent-namespace'] ?? 'kube-system',
@@ -158,6 +178,27 @@ export function readConfig(
       flags: kubectlFlags.flatMap((name) => (values[name] === undefined ? [] : [`--${name}=${values[name]}`])),
     },
   };
+}
+
+/** An API server ends each watch after 30 to 60 minutes. */
+const longestWatch = 1800;
+
+function timeoutOf(text: string | undefined, isWatch: boolean): number {
+  if (text === undefined) return isWatch ? 600 : 120;
+  return wholeNumber('--timeout', text, isWatch ? longestWatch : 3600);
+}
+
+/** A watch sends the requests itself. */
+function rateOf(text: string | undefined, isWatch: boolean): number {
+  if (text === undefined) return isWatch ? 50 : 20;
+  return wholeNumber('--rate', text, isWatch ? 1000 : 1_000_000);
+}
+
+function urlOf(text: string | undefined): URL | undefined {
+  if (text === undefined) return undefined;
+  const url = URL.parse(text);
+  if (url?.protocol === 'http:' || url?.protocol === 'https:') return url;
+  throw wrong(`--url ${JSON.stringify(text)} is no URL such as http://10.96.0.20/`);
 }
 
 const defaultProbes = 10;
@@ -186,7 +227,7 @@ const operandNames: Readonly<Record<CommandName, readonly string[]>> = {
   why: ['POD', 'SERVICE[:PORT]'],
   ui: [],
   drain: ['NODE'],
-  rollout: ['check', 'deployment/NAME'],
+  rollout: ['check|watch', 'deployment/NAME'],
 };
 
 function checkOperands(command: CommandName, operands: readonly string[], isFromOutside: boolean): void {

@@ -21,6 +21,9 @@ function fakeKubectl(items: readonly object[]) {
       if (match === null) throw new Error('the pattern does not fit');
       return { match, [Symbol.dispose]: () => undefined };
     },
+    lines: () => {
+      throw new Error('not used');
+    },
   };
   return { kubectl, calls };
 }

@@ -9,7 +9,7 @@ export interface CommandContext {
   readonly kubectl: Kubectl;
   /** Finds agents, of these nodes or of all, and warns of those that cannot be reached. */
   readonly findAgents: (nodes?: readonly string[]) => Promise<FoundAgents>;
-  readonly clock: Pick<Clock, 'now' | 'sleep'>;
+  readonly clock: Clock;
   readonly print: (text: string) => void;
   /** For people, on standard error. */
   readonly warn: (text: string) => void;

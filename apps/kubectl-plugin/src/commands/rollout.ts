@@ -2,23 +2,25 @@ import { ConfigError } from '@switchyard/core';
 import { readRollout } from '../rollout/read-rollout.ts';
 import { reportText } from '../rollout/report-text.ts';
 import { rolloutReport } from '../rollout/rollout-report.ts';
+import { watchRollout } from './rollout-watch.ts';
 import type { CommandContext, ExitStatus } from './context.ts';
 
 /**
  * `rollout check deployment/NAME`: predicts what the next rollout loses and prints the changes with which it loses nothing. Only reads, with
- * `kubectl get`. Exit status 2: a loss is predicted.
+ * `kubectl get`. Exit status 2: a loss is predicted. `rollout watch`: see `watchRollout`.
  */
 export async function rolloutCommand(context: CommandContext, signal: AbortSignal): Promise<ExitStatus> {
   const { config, kubectl, print, warn } = context;
   const [action = '', object = ''] = config.operands;
   const [, name] = /^(?:deploy|deployments?(?:\.apps)?)\/([^/]+)$/.exec(object) ?? [];
-  if (action !== 'check' || name === undefined) {
+  if ((action !== 'check' && action !== 'watch') || name === undefined) {
     throw new ConfigError(
       'rollout.arguments',
-      'usage: kubectl switchyard rollout check deployment/NAME (kubectl switchyard --help)',
+      'usage: kubectl switchyard rollout check|watch deployment/NAME (kubectl switchyard --help)',
     );
   }
   const objects = await readRollout({ deployment: name, namespace: config.namespace, kubectl, warn }, signal);
+  if (action === 'watch') return watchRollout(context, objects, signal);
   const report = rolloutReport(objects, config.rollout);
   if (report === undefined) {
     throw new ConfigError(

@@ -30,10 +30,10 @@ export async function readRollout(query: RolloutQuery, signal: AbortSignal): Pro
   const inNamespace = query.namespace === undefined ? [] : [`--namespace=${query.namespace}`];
   const deployment = await get<Deployment>(`deployments.apps/${name}`, ...inNamespace);
   const namespace = deployment.metadata.namespace ?? 'default';
-  const selector = Object.entries(deployment.spec?.selector.matchLabels ?? {}).map(([key, value]) => `${key}=${value}`);
+  const selector = podSelector(deployment);
   const [services, pods, nodes, system] = await Promise.all([
     list<Service>('services', `--namespace=${namespace}`),
-    selector.length === 0 ? [] : list<Pod>('pods', `--namespace=${namespace}`, `--selector=${selector.join(',')}`),
+    selector === '' ? [] : list<Pod>('pods', `--namespace=${namespace}`, `--selector=${selector}`),
     list<Node>('nodes'),
     readSystem({ ...query, list }),
   ]);
@@ -45,6 +45,13 @@ export async function readRollout(query: RolloutQuery, signal: AbortSignal): Pro
     );
   }
   return { namespace, deployment, services: selecting, pods, nodes, ...system };
+}
+
+/** Labels of a Deployment's pods, as kubectl takes them. Empty: it selects by expressions only. */
+export function podSelector({ spec }: Deployment): string {
+  return Object.entries(spec?.selector.matchLabels ?? {})
+    .map(([key, value]) => `${key}=${value}`)
+    .join(',');
 }
 
 type SystemObjects = Pick<RolloutObjects, 'daemonSets' | 'kubeProxyReplacement' | 'hasGate'>;

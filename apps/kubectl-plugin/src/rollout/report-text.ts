@@ -15,7 +15,7 @@ export function reportText(report: RolloutReport): string {
   const table = textTable(
     ['CLIENTS', 'SERVICE', 'THROUGH', `LOST AT ${rate}/s`, 'EXPECTED'],
     paths.map((path) => [
-      path.clients === 'inside' ? 'in the cluster' : 'outside',
+      clientsText(path),
       path.service,
       throughText(path),
       intervalText(path),
@@ -23,7 +23,7 @@ export function reportText(report: RolloutReport): string {
     ]),
   );
   const reasons = new Set(
-    paths.flatMap((path) => path.reasons.map((reason) => `${path.service}, ${placeText(path)}: ${reason}`)),
+    paths.flatMap((path) => path.reasons.map((reason) => `${path.service}, ${clientsText(path)}: ${reason}`)),
   );
   return [
     `${head.join('\n')}\n`,
@@ -41,17 +41,20 @@ function section(title: string, lines: readonly string[]): string {
   return lines.length === 0 ? '' : `${title}:\n${lines.map((line) => `  - ${line}\n`).join('')}`;
 }
 
-function throughText({ by, policy, loadBalancer }: PathReport): string {
+/** The way of a path's requests. */
+export function throughText({ by, policy, loadBalancer }: PathReport): string {
   if (by === 'clusterIp') return policy === 'Local' ? 'cluster IP, Local' : 'cluster IP';
   const name = by === 'nodePort' ? 'NodePort' : 'load balancer';
   return loadBalancer === undefined ? `${name}, ${policy}` : `${name} ${loadBalancer}, ${policy}`;
 }
 
-function placeText({ clients }: PathReport): string {
+/** The place of a path's clients. */
+export function clientsText({ clients }: PathReport): string {
   return clients === 'inside' ? 'in the cluster' : 'outside';
 }
 
-function intervalText({ requests: { least, most } }: PathReport): string {
+/** Lost requests of a path. */
+export function intervalText({ requests: { least, most } }: PathReport): string {
   return least === most ? String(most) : `${least} to ${most}`;
 }
 
