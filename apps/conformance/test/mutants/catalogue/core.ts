@@ -300,8 +300,8 @@ export const coreMutants: readonly Mutant[] = [
       'health-always-well',
       'health check ports say 200 without a local endpoint',
       'ebpf-tc',
-      'localEndpoints > 0 && isProxyLive ? 200 : 503',
-      'isProxyLive ? 200 : 503',
+      'isHealthy = localEndpoints > 0 && isProxyLive',
+      'isHealthy = isProxyLive',
     ],
     [
       'health-count-frozen',
