@@ -1,0 +1,3 @@
+import { vitestConfig } from '../../vitest.config.base.ts';
+
+export default vitestConfig('quiet');
