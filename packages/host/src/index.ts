@@ -8,3 +8,4 @@ export * from './prometheus-metrics.ts';
 export * from './process-metrics.ts';
 export * from './kernel-files.ts';
 export * from './markdown.ts';
+export * from './svg.ts';

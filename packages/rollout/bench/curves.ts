@@ -1,4 +1,4 @@
-import { element, text } from '../src/report/timeline-svg.ts';
+import { svgElement as element, svgText as text } from '@switchyard/host';
 import type { Row } from './targets.ts';
 import type { SizeFigures } from './measure.ts';
 

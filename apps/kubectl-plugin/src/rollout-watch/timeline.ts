@@ -1,6 +1,6 @@
 import type { Millis } from '@switchyard/core';
 import type { PodTimes, RolloutRecording } from './recording.ts';
-import { element, label } from './svg.ts';
+import { svgElement as element, svgText as label } from '@switchyard/host';
 import type { WatchReport } from './watch-report.ts';
 import { sinceText } from './watch-text.ts';
 

@@ -1,5 +1,5 @@
 import type { RolloutRecording } from './recording.ts';
-import { escapeHtml } from './svg.ts';
+import { escapeHtml } from '@switchyard/host';
 import { timelineSvg } from './timeline.ts';
 import type { WatchReport } from './watch-report.ts';
 import { watchText } from './watch-text.ts';

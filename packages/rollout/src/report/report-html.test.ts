@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest';
 import type { PacketLoss, RunSummary } from '../run-record.ts';
 import { deletedAt, syntheticRun } from '../testing/synthetic-run.ts';
 import { reportHtml, resultRows, textTable } from './report-html.ts';
-import { escapeHtml, ticksOf } from './timeline-svg.ts';
+import { escapeHtml } from '@switchyard/host';
+import { ticksOf } from './timeline-svg.ts';
 
 const seen: PacketLoss = { at: deletedAt, node: 'node1', cause: 'noLocalEndpoint', why: 'none <b> here', count: 3 };
 const first = { sequence: 104, at: 0.16, outcome: 'timeout', cause: 'droppedByNodeAlone', seen } as const;

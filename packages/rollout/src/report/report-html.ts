@@ -1,4 +1,5 @@
-import { escapeHtml, timelineSvg, causeText } from './timeline-svg.ts';
+import { escapeHtml } from '@switchyard/host';
+import { timelineSvg, causeText } from './timeline-svg.ts';
 import { packetLossTexts } from './packet-losses.ts';
 import type { RunRecord, RunSettings, RunSummary } from '../run-record.ts';
 

@@ -1,4 +1,5 @@
 import type { Millis } from '@switchyard/core';
+import { svgElement as element, svgText as text } from '@switchyard/host';
 import { type Span, spansOf } from '../rollout-times.ts';
 import type { RequestRecord, RunRecord, RunSummary } from '../run-record.ts';
 
@@ -211,28 +212,6 @@ function lossBand(summary: RunSummary, scale: Scale, height: number): string {
 
 function seconds(value: number): string {
   return `${value >= 0 ? '+' : ''}${value.toFixed(3)} s`;
-}
-
-/** Escapes text for HTML and SVG, attribute values included. */
-export function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
-}
-
-/** Attributes of one element; numbers are rounded to a tenth of a pixel. */
-export type Attributes = Readonly<Record<string, string | number>>;
-
-/** One SVG element. `children` is markup; `title` becomes its tooltip. */
-export function element(name: string, attributes: Attributes, children = '', title?: string): string {
-  const written = Object.entries(attributes)
-    .map(([key, value]) => ` ${key}="${typeof value === 'number' ? Math.round(value * 10) / 10 : escapeHtml(value)}"`)
-    .join('');
-  const tooltip = title === undefined ? '' : `<title>${escapeHtml(title)}</title>`;
-  return `<${name}${written}>${tooltip}${children}</${name}>`;
-}
-
-/** One line of text at a point. */
-export function text(content: string, attributes: Attributes): string {
-  return element('text', attributes, escapeHtml(content));
 }
 
 /** Maps seconds to pixels. */

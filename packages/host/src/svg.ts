@@ -3,13 +3,11 @@ export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-/** One SVG element. `children` is markup; `title` becomes its tooltip. Numbers are rounded to a tenth of a pixel. */
-export function element(
-  name: string,
-  attributes: Readonly<Record<string, string | number>>,
-  children = '',
-  title?: string,
-): string {
+/** Attributes of one element; numbers are rounded to a tenth of a pixel. */
+export type SvgAttributes = Readonly<Record<string, string | number>>;
+
+/** One SVG element. `children` is markup; `title` becomes its tooltip. */
+export function svgElement(name: string, attributes: SvgAttributes, children = '', title?: string): string {
   const written = Object.entries(attributes)
     .map(([key, value]) => ` ${key}="${typeof value === 'number' ? Math.round(value * 10) / 10 : escapeHtml(value)}"`)
     .join('');
@@ -17,7 +15,7 @@ export function element(
   return `<${name}${written}>${tooltip}${children}</${name}>`;
 }
 
-/** Text at a point. */
-export function label(content: string, attributes: Readonly<Record<string, string | number>>): string {
-  return element('text', attributes, escapeHtml(content));
+/** One line of text at a point. */
+export function svgText(content: string, attributes: SvgAttributes): string {
+  return svgElement('text', attributes, escapeHtml(content));
 }
