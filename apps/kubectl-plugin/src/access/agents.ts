@@ -1,4 +1,5 @@
 import { ConfigError, HostError, messageOf } from '@switchyard/core';
+import { forwardPort } from './forward-port.ts';
 import type { Kubectl } from './kubectl.ts';
 
 /** One node's agent, with the address at which this program reaches its metrics server. */
@@ -58,9 +59,9 @@ export async function findAgents(query: AgentQuery, kubectl: Kubectl, signal: Ab
   const forward = async ({ metadata: { name, labels }, spec: { nodeName = '?' } }: Pod): Promise<void> => {
     const port = query.port ?? (labels?.['app.kubernetes.io/component'] === 'observer' ? 10_239 : 10_249);
     try {
-      const args = ['port-forward', `--namespace=${query.namespace}`, `pod/${name}`, `:${port}`];
-      const started = stack.use(await kubectl.start(args, /127\.0\.0\.1:(\d+) ->/, signal));
-      agents.push({ node: nodeName, url: `http://127.0.0.1:${started.match[1]}` });
+      const place = { namespace: query.namespace, pod: name, port };
+      const { url } = stack.use(await forwardPort(place, kubectl, signal));
+      agents.push({ node: nodeName, url });
     } catch (error) {
       signal.throwIfAborted();
       problems.push(`${nodeName}: ${messageOf(error)}`);

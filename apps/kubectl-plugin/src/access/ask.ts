@@ -1,6 +1,7 @@
-import { HostError, messageOf } from '@switchyard/core';
+import { HostError } from '@switchyard/core';
 import type { Agent } from './agents.ts';
 import { linesOf } from './lines.ts';
+import { reach } from './reach.ts';
 
 /** Fetches a JSON answer of an agent. Rejects with `HostError` that says what came back. */
 export async function askAgent<Answer>(
@@ -24,14 +25,11 @@ async function open(
   path: string,
   { method, signal }: { readonly method: string; readonly signal: AbortSignal },
 ): Promise<Response> {
-  let response: Response;
-  try {
-    response = await fetch(`${url}${path}`, { method, signal });
-  } catch (error) {
-    signal.throwIfAborted();
-    const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-    throw new HostError('agent.unreachable', `cannot reach the agent of ${node} at ${url}: ${messageOf(cause)}`);
-  }
+  const response = await reach(
+    `${url}${path}`,
+    { method, signal },
+    (why) => new HostError('agent.unreachable', `cannot reach the agent of ${node} at ${url}: ${why}`),
+  );
   if (response.ok) return response;
   const text = (await response.text()).trim().split('\n')[0] ?? '';
   const next = response.status === 404 ? '; is this pod an agent of Switchyard, and new enough?' : '';

@@ -1,10 +1,10 @@
 import { HostError, messageOf } from '@switchyard/core';
+import { type ForwardedPort, forwardPort } from './forward-port.ts';
+import { reach } from './reach.ts';
 import type { Kubectl } from './kubectl.ts';
 
-/** A drain gate that this program reaches. */
-export interface Gate extends Disposable {
-  readonly url: string;
-}
+/** Port of the gate's pods. */
+const gatePort = 10_247;
 
 /** An answer of the gate. */
 export interface GateAnswer {
@@ -36,7 +36,7 @@ export async function openGate(
   { given, namespace }: GatePlace,
   { kubectl, avoid }: { readonly kubectl: Kubectl; readonly avoid: string },
   signal: AbortSignal,
-): Promise<Gate> {
+): Promise<ForwardedPort> {
   if (given !== undefined) return { url: given.replace(/\/$/, ''), [Symbol.dispose]: () => undefined };
   try {
     const selector = '--selector=app.kubernetes.io/component=drain-gate';
@@ -46,9 +46,7 @@ export async function openGate(
     );
     const pod = pods.find(({ spec }) => spec.nodeName !== avoid) ?? pods[0];
     if (pod === undefined) throw new HostError('gate.pods', `no pod of it runs in ${namespace}`);
-    const args = ['port-forward', `--namespace=${namespace}`, `pod/${pod.metadata.name}`, ':10247'];
-    const started = await kubectl.start(args, /Forwarding from 127\.0\.0\.1:(\d+)/, signal);
-    return { url: `http://127.0.0.1:${started.match[1]}`, [Symbol.dispose]: () => started[Symbol.dispose]() };
+    return await forwardPort({ namespace, pod: pod.metadata.name, port: gatePort }, kubectl, signal);
   } catch (error) {
     throw new HostError(
       'gate.unreachable',
@@ -60,7 +58,7 @@ export async function openGate(
 
 /** Waits at the gate for a pod. Rejects with `HostError` for anything that is no answer. */
 export async function askGate(
-  { url }: Gate,
+  { url }: Pick<ForwardedPort, 'url'>,
   {
     path,
     addresses,
@@ -69,16 +67,11 @@ export async function askGate(
   signal: AbortSignal,
 ): Promise<GateAnswer> {
   const query = new URLSearchParams({ pod: addresses, seconds: String(seconds), format: 'json' });
-  let response: Response;
-  try {
-    response = await fetch(`${url}${path}?${query}`, { signal });
-  } catch (error) {
-    signal.throwIfAborted();
-    const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-    throw new HostError('gate.unreachable', `the drain gate at ${url} does not answer: ${messageOf(cause)}`, {
-      cause: error,
-    });
-  }
+  const response = await reach(
+    `${url}${path}?${query}`,
+    { signal },
+    (why) => new HostError('gate.unreachable', `the drain gate at ${url} does not answer: ${why}`),
+  );
   if (response.status === 200 || response.status === 503) return (await response.json()) as GateAnswer; // of our own gate
   throw new HostError(
     'gate.refused',

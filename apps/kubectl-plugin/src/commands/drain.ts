@@ -1,7 +1,8 @@
 import { ConfigError, messageOf } from '@switchyard/core';
+import type { Pod, Service } from '@switchyard/core/kubernetes';
 import { openGate } from '../access/gate.ts';
 import { movePod, type Moved } from '../drain/move-pod.ts';
-import { nameOf, planDrain, type Pod, type Service } from '../drain/drain-plan.ts';
+import { nameOf, planDrain } from '../drain/drain-plan.ts';
 import type { CommandContext, ExitStatus } from './context.ts';
 
 /**

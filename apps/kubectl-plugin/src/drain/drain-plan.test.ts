@@ -1,5 +1,6 @@
+import type { Pod, Service } from '@switchyard/core/kubernetes';
 import { expect, test } from 'vitest';
-import { isOwnedBy, isReady, planDrain, type Pod, type Service, takeLabels } from './drain-plan.ts';
+import { isOwnedBy, isReady, planDrain, takeLabels } from './drain-plan.ts';
 
 interface Spec {
   readonly owner?: string;
@@ -20,12 +21,14 @@ function pod(name: string, spec: Spec = {}): Pod {
       name,
       namespace: 'shop',
       labels: spec.labels ?? hashed,
-      ...(spec.owner === '' ? {} : { ownerReferences: [{ kind, name: owner, controller: true }] }),
+      ...(spec.owner === ''
+        ? {}
+        : { ownerReferences: [{ apiVersion: 'v1', uid: 'u', kind, name: owner, controller: true }] }),
       ...(spec.deleted === true ? { deletionTimestamp: '2026-11-27T05:00:00Z' } : {}),
     },
     spec: {
-      containers: [spec.hook === undefined ? {} : { lifecycle: { preStop: spec.hook } }],
-      volumes: spec.emptyDir === true ? [{ emptyDir: {} }] : [],
+      containers: [{ name: 'app', ...(spec.hook === undefined ? {} : { lifecycle: { preStop: spec.hook } }) }],
+      volumes: spec.emptyDir === true ? [{ name: 'data', emptyDir: {} }] : [],
     },
     status: { phase: spec.phase ?? 'Running', conditions: [{ type: 'Ready', status: 'True' }] },
   };

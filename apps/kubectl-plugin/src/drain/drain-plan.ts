@@ -1,34 +1,6 @@
-/** The fields of a pod that a drain uses. */
-export interface Pod {
-  readonly metadata: {
-    readonly name: string;
-    readonly namespace: string;
-    readonly labels?: Readonly<Record<string, string>>;
-    readonly annotations?: Readonly<Record<string, string>>;
-    readonly deletionTimestamp?: string;
-    readonly ownerReferences?: readonly {
-      readonly kind: string;
-      readonly name: string;
-      readonly controller?: boolean;
-    }[];
-  };
-  readonly spec: {
-    readonly nodeName?: string;
-    readonly volumes?: readonly { readonly emptyDir?: object }[];
-    readonly containers: readonly { readonly lifecycle?: { readonly preStop?: object } }[];
-  };
-  readonly status: {
-    readonly phase?: string;
-    readonly podIPs?: readonly { readonly ip: string }[];
-    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
-  };
-}
-
-/** The fields of a Service that a drain uses. */
-export interface Service {
-  readonly metadata: { readonly name: string; readonly namespace: string };
-  readonly spec: { readonly selector?: Readonly<Record<string, string>>; readonly externalTrafficPolicy?: string };
-}
+import type { Pod, Service } from '@switchyard/core/kubernetes';
+import { preStopOf } from '@switchyard/loss/workload';
+import { selects } from '../access/selects.ts';
 
 /** Label of a pod that a drain has taken from its ReplicaSet, with the name of that as its value. */
 export const movedLabel = 'switchyard.dev/moved-from';
@@ -62,7 +34,7 @@ export interface DrainPlan {
 export function planDrain(pods: readonly Pod[], services: readonly Service[]): DrainPlan {
   const living = pods.filter(
     ({ metadata, status }) =>
-      metadata.deletionTimestamp === undefined && status.phase !== 'Succeeded' && status.phase !== 'Failed',
+      metadata.deletionTimestamp === undefined && status?.phase !== 'Succeeded' && status?.phase !== 'Failed',
   );
   const moves: Move[] = [];
   const unprotected: Pod[] = [];
@@ -72,14 +44,14 @@ export function planDrain(pods: readonly Pod[], services: readonly Service[]): D
     const replicaSet = replicaSetOf(pod);
     const hasHook = asksGate(pod);
     // Only a pod that ends still gets what load balancers send to a node without another endpoint (KEP-1669).
-    const canLeave = hasHook || selecting.every(({ spec }) => spec.externalTrafficPolicy !== 'Local');
+    const canLeave = hasHook || selecting.every(({ spec }) => spec?.externalTrafficPolicy !== 'Local');
     if (replicaSet !== undefined && canLeave && (isServed || isTaken(pod))) {
       moves.push({ pod, replicaSet, isTaken: isTaken(pod), hasHook, serviceLabels: labelsOf(selecting) });
     } else if (isServed && !hasHook && ownerOf(pod)?.kind !== 'DaemonSet') unprotected.push(pod);
   }
   const withData = moves
     .map(({ pod }) => pod)
-    .filter(({ spec }) => spec.volumes?.some((one) => one.emptyDir !== undefined) ?? false);
+    .filter(({ spec }) => spec?.volumes?.some((one) => one.emptyDir !== undefined) ?? false);
   return { moves, unprotected, withData };
 }
 
@@ -105,25 +77,23 @@ export function takeLabels(replicaSet: string): Readonly<Record<string, string |
 
 /** Whether a hook asks a drain gate. */
 function asksGate({ spec }: Pod): boolean {
-  return spec.containers.some(({ lifecycle }) => JSON.stringify(lifecycle?.preStop ?? {}).includes('/drain?pod='));
+  return spec?.containers?.some((container) => preStopOf(container).kind === 'gate') ?? false;
 }
 
 function servicesOf({ metadata }: Pod, services: readonly Service[]): readonly Service[] {
-  const { namespace, labels = {} } = metadata;
-  return services.filter(({ metadata: of, spec }) => {
-    const selector = Object.entries(spec.selector ?? {});
-    return of.namespace === namespace && selector.length > 0 && selector.every(([key, value]) => labels[key] === value);
-  });
+  return services.filter(
+    (service) => service.metadata.namespace === metadata.namespace && selects(service, metadata.labels ?? {}),
+  );
 }
 
 /** Labels without which these Services do not select the pod. */
 function labelsOf(services: readonly Service[]): readonly string[] {
-  return [...new Set(services.flatMap(({ spec }) => Object.keys(spec.selector ?? {})))].toSorted();
+  return [...new Set(services.flatMap(({ spec }) => Object.keys(spec?.selector ?? {})))].toSorted();
 }
 
 /** Whether the pod is ready. */
 export function isReady({ status, metadata }: Pod): boolean {
-  const condition = status.conditions?.find(({ type }) => type === 'Ready');
+  const condition = status?.conditions?.find(({ type }) => type === 'Ready');
   return condition?.status === 'True' && metadata.deletionTimestamp === undefined;
 }
 
@@ -135,7 +105,7 @@ export function isOwnedBy(pod: Pod, replicaSet: string): boolean {
 
 /** Addresses as the gate takes them. */
 export function addressesOf({ status }: Pod): string {
-  return (status.podIPs ?? []).map(({ ip }) => ip).join(',');
+  return (status?.podIPs ?? []).map(({ ip }) => ip).join(',');
 }
 
 /** `NAMESPACE/NAME`. */

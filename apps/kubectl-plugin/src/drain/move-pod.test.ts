@@ -2,8 +2,9 @@ import { createServer } from 'node:http';
 import { once } from 'node:events';
 import { ManualClock } from '@switchyard/core/testing';
 import { expect, onTestFinished, test } from 'vitest';
+import type { Pod } from '@switchyard/core/kubernetes';
 import type { Kubectl } from '../access/kubectl.ts';
-import type { Move, Pod } from './drain-plan.ts';
+import type { Move } from './drain-plan.ts';
 import { movePod } from './move-pod.ts';
 
 const { signal } = new AbortController();
@@ -14,9 +15,9 @@ function pod(name: string, ip: string, isReady = true): Pod {
       name,
       namespace: 'shop',
       labels: { app: 'web' },
-      ownerReferences: [{ kind: 'ReplicaSet', name: 'web-abc', controller: true }],
+      ownerReferences: [{ apiVersion: 'apps/v1', uid: 'u', kind: 'ReplicaSet', name: 'web-abc', controller: true }],
     },
-    spec: { containers: [{}] },
+    spec: { containers: [{ name: 'web' }] },
     status: { podIPs: [{ ip }], conditions: [{ type: 'Ready', status: isReady ? 'True' : 'False' }] },
   };
 }

@@ -1,7 +1,9 @@
 import { HostError, millis, seconds } from '@switchyard/core';
-import { askGate, type Gate, type GateAnswer } from '../access/gate.ts';
+import type { Pod } from '@switchyard/core/kubernetes';
+import type { ForwardedPort } from '../access/forward-port.ts';
+import { askGate, type GateAnswer } from '../access/gate.ts';
 import type { CommandContext } from '../commands/context.ts';
-import { addressesOf, isOwnedBy, isReady, type Move, nameOf, type Pod, takeLabels } from './drain-plan.ts';
+import { addressesOf, isOwnedBy, isReady, type Move, nameOf, takeLabels } from './drain-plan.ts';
 
 /** A pod that was replaced, and how long each step took, in milliseconds. */
 export interface Moved {
@@ -12,7 +14,7 @@ export interface Moved {
 }
 
 export interface MoveParts extends Pick<CommandContext, 'kubectl' | 'clock'> {
-  readonly gate: Gate;
+  readonly gate: Pick<ForwardedPort, 'url'>;
   /** Longest wait for a replacement, and at the gate, in seconds. */
   readonly limit: number;
 }
@@ -44,7 +46,7 @@ export async function movePod(move: Move, parts: MoveParts, signal: AbortSignal)
     gateAnswer = await askGate(gate, { path: '/drain', addresses: addressesOf(pod), seconds: limit }, signal);
     if (!gateAnswer.isSafe) throw stays(pod, 'it cannot be stopped yet', gateAnswer);
   }
-  const { name, namespace } = pod.metadata;
+  const { name = '', namespace } = pod.metadata;
   await kubectl.run(['delete', 'pod', name, `--namespace=${namespace}`, '--wait=false'], signal);
   return { pod: nameOf(pod), by, replaced, gate: gateAnswer };
 }
@@ -54,7 +56,7 @@ function stays(pod: Pod, what: string, { reasons }: GateAnswer): HostError {
 }
 
 async function setLabels(
-  { metadata: { name, namespace } }: Pod,
+  { metadata: { name = '', namespace } }: Pod,
   labels: Readonly<Record<string, string | null>>,
   { kubectl }: MoveParts,
   signal: AbortSignal,

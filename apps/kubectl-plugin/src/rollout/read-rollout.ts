@@ -2,6 +2,7 @@ import { ConfigError, messageOf } from '@switchyard/core';
 import type { DaemonSet, Deployment, Node, Pod, Service } from '@switchyard/core/kubernetes';
 import type { ForecastObjects } from '@switchyard/loss/workload';
 import type { Kubectl } from '../access/kubectl.ts';
+import { selects } from '../access/selects.ts';
 import type { ProxyObjects } from './detect-proxy.ts';
 
 /** Everything that a check reads from a cluster. */
@@ -37,7 +38,8 @@ export async function readRollout(query: RolloutQuery, signal: AbortSignal): Pro
     list<Node>('nodes'),
     readSystem({ ...query, list }),
   ]);
-  const selecting = services.filter((service) => isSelecting(service, deployment));
+  const labels = deployment.spec?.template.metadata?.labels ?? {};
+  const selecting = services.filter((service) => selects(service, labels));
   if (selecting.length === 0) {
     throw new ConfigError(
       'rollout.service',
@@ -84,10 +86,4 @@ async function readSystem({ list, warn }: SystemReader): Promise<SystemObjects> 
 
 interface ConfigMap {
   readonly data?: Readonly<Record<string, string>>;
-}
-
-function isSelecting({ spec }: Service, { spec: deployment }: Deployment): boolean {
-  const labels = deployment?.template.metadata?.labels ?? {};
-  const selector = Object.entries(spec?.selector ?? {});
-  return selector.length > 0 && selector.every(([key, value]) => labels[key] === value);
 }

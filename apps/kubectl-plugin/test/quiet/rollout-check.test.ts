@@ -1,8 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { millis } from '@switchyard/core';
-import { apiResources, type DaemonSet, type Service } from '@switchyard/core/kubernetes';
+import { apiResources, type Service } from '@switchyard/core/kubernetes';
 import {
-  createProber,
   type LabCluster,
   type LabCommandResult,
   type LabHost,
@@ -14,6 +13,7 @@ import {
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { debianRoot } from '../../../../tools/debian/debian-root.ts';
 import type { RolloutReport } from '../../src/rollout/rollout-report.ts';
+import { agentDaemonSet, untilAnswered } from './rollout-site.ts';
 
 // `rollout check` of a Deployment, and then the rollout itself under open load, inside of the cluster and from outside.
 
@@ -49,27 +49,11 @@ beforeAll(async () => {
     { clients: 'inside', from: node, url: `http://${spec?.clusterIP}/` },
     { clients: 'outside', from: client, url: `http://${node.addresses.IPv4}:${spec?.ports?.[0]?.nodePort}/` },
   ];
-  await untilAnswered(node, spec?.clusterIP ?? '');
+  await untilAnswered(node, spec?.clusterIP ?? '', signal);
   const root = await debianRoot({ packages: ['kubernetes-client'], exclude: ['libc6'], signal });
   kubectl = `${root}/usr/bin/kubectl`;
 });
 afterAll(() => stack.disposeAsync());
-
-/** Shows the plug-in which proxy runs; the agents of the lab are no pods. */
-function agentDaemonSet(): DaemonSet {
-  const labels = { 'app.kubernetes.io/name': 'switchyard' };
-  const containers = [{ name: 'agent', image: 'switchyard/agent-nftables:0.1.0', command: ['sleep', '600'] }];
-  return {
-    metadata: { name: 'switchyard', namespace: 'kube-system' },
-    spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec: { containers } } },
-  };
-}
-
-async function untilAnswered(from: LabHost, address: string): Promise<void> {
-  await using prober = await createProber(from, signal);
-  const probe = { protocol: 'http', address, port: 80, path: '/', timeout: 500 } as const;
-  await vi.waitUntil(async () => (await prober.probe(probe)).status === 'answered', { timeout: 20_000 });
-}
 
 function plugin(...args: readonly string[]): Promise<LabCommandResult> {
   const all = ['rollout', 'check', 'deployment/zeroapp', `--rate=${rate}`, '--drain-time=0s', ...args];

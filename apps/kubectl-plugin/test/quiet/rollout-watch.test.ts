@@ -2,9 +2,8 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { apiResources, type DaemonSet } from '@switchyard/core/kubernetes';
+import { apiResources } from '@switchyard/core/kubernetes';
 import {
-  createProber,
   type LabCluster,
   type LabCommandResult,
   type LabNode,
@@ -12,10 +11,11 @@ import {
   zeroapp,
   type ZeroappOptions,
 } from '@switchyard/lab';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { debianRoot } from '../../../../tools/debian/debian-root.ts';
 import type { WatchReport } from '../../src/rollout-watch/watch-report.ts';
 import { unbalancedTags } from '../unbalanced-tags.ts';
+import { agentDaemonSet, untilAnswered } from './rollout-site.ts';
 
 // `rollout watch` with real agents, kubectl and requests: rollouts that lose, and one that does not.
 
@@ -41,16 +41,6 @@ beforeAll(async () => {
 });
 afterAll(() => stack.disposeAsync());
 
-/** Shows the plug-in which proxy runs; the agents of the lab are no pods. */
-function agentDaemonSet(): DaemonSet {
-  const labels = { 'app.kubernetes.io/name': 'switchyard' };
-  const containers = [{ name: 'agent', image: 'switchyard/agent-nftables:0.1.0', command: ['sleep', '600'] }];
-  return {
-    metadata: { name: 'switchyard', namespace: 'kube-system' },
-    spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec: { containers } } },
-  };
-}
-
 /** Creates a Deployment with its Service, and returns the Service's cluster IP. */
 async function create(options: ZeroappOptions): Promise<string> {
   const { deployment, service } = zeroapp({ externalTrafficPolicy: 'Cluster', ...options });
@@ -66,9 +56,7 @@ async function create(options: ZeroappOptions): Promise<string> {
 /** As `create`; returns the URL of the cluster IP when a pod answers there. */
 async function deploy(options: ZeroappOptions): Promise<string> {
   const address = await create(options);
-  await using prober = await createProber(nodes[0], signal);
-  const probe = { protocol: 'http', address, port: 80, path: '/', timeout: 500 } as const;
-  await vi.waitUntil(async () => (await prober.probe(probe)).status === 'answered', { timeout: 20_000 });
+  await untilAnswered(nodes[0], address, signal);
   return `http://${address}/`;
 }
 
