@@ -35,7 +35,7 @@ Options:
       --html FILE             also write the report as a page with a timeline (rollout watch)
       --load-balancer PROFILE health checks of the load balancer, as in docs/operate/health-check-profiles.md; default: detected (rollout)
       --proxy NAME[:VERSION]  kube-proxy, cilium, switchyard or switchyard-iptables, as kube-proxy:1.25; default: detected (rollout)
-      --proxy-delay TIME      longest time until every node has applied a change, as 3s; default: that of a small cluster (rollout)
+      --proxy-delay TIME      longest time until every node has applied a change, as 3s; default: as the metrics of kube-proxy say, else that of a small cluster (rollout)
       --drain-time TIME       how long the application accepts connections after SIGTERM, as 5s; default: not known (rollout)
       --agent NODE=URL        use this agent; repeatable; without kubectl
       --agent-namespace NAME  namespace of the agents' pods; default: kube-system

@@ -6,8 +6,8 @@ import { watchRollout } from './rollout-watch.ts';
 import type { CommandContext, ExitStatus } from './context.ts';
 
 /**
- * `rollout check deployment/NAME`: predicts what the next rollout loses and prints the changes with which it loses nothing. Only reads, with
- * `kubectl get`. Exit status 2: a loss is predicted. `rollout watch`: see `watchRollout`.
+ * `rollout check deployment/NAME`: predicts what the next rollout loses and prints the changes with which it loses nothing. Only reads:
+ * see `readRollout`. Exit status 2: a loss is predicted. `rollout watch`: see `watchRollout`.
  */
 export async function rolloutCommand(context: CommandContext, signal: AbortSignal): Promise<ExitStatus> {
   const { config, kubectl, print, warn } = context;
@@ -19,7 +19,16 @@ export async function rolloutCommand(context: CommandContext, signal: AbortSigna
       'usage: kubectl switchyard rollout check|watch deployment/NAME (kubectl switchyard --help)',
     );
   }
-  const objects = await readRollout({ deployment: name, namespace: config.namespace, kubectl, warn }, signal);
+  const objects = await readRollout(
+    {
+      deployment: name,
+      namespace: config.namespace,
+      kubectl,
+      measuresDelay: config.rollout.proxyDelay === undefined && config.rollout.proxy === undefined,
+      warn,
+    },
+    signal,
+  );
   if (action === 'watch') return watchRollout(context, objects, signal);
   const report = rolloutReport(objects, config.rollout);
   if (report === undefined) {

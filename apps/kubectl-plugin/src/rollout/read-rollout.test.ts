@@ -28,13 +28,15 @@ function fakeKubectl(answers: Readonly<Record<string, unknown>>): {
       yield* [];
       throw new Error('not used');
     },
-    start: async () => {
-      throw new Error('a check only reads');
+    start: async (args) => {
+      calls.push(args.join(' '));
+      throw new HostError('kubectl.failed', 'kubectl port-forward: forbidden');
     },
   };
   return { kubectl, calls };
 }
 
+const query = { deployment: 'web', namespace: 'shop', measuresDelay: true };
 const cluster = {
   'deployments.apps/web': deployments[0],
   services: [service, other, manual],
@@ -48,26 +50,43 @@ const cluster = {
 test('reads the Deployment, the Services that select its pods, and what shows the proxy', async () => {
   const { kubectl, calls } = fakeKubectl(cluster);
   const warn = (text: string): never => expect.unreachable(text);
-  const objects = await readRollout({ deployment: 'web', namespace: undefined, kubectl, warn }, signal);
+  const objects = await readRollout({ ...query, namespace: undefined, kubectl, warn }, signal);
   expect(objects).toMatchObject({ namespace: 'shop', kubeProxyReplacement: 'true', hasGate: true });
   expect(objects.services.map(({ metadata }) => metadata.name)).toEqual(['web']);
   expect(calls[0]).toBe('get deployments.apps/web --output=json');
   expect(calls).toContain('get pods --namespace=shop --selector=app=web --output=json');
+  expect(objects.delay).toBeUndefined();
   expect(calls.every((call) => call.startsWith('get '))).toBe(true);
+});
+
+test('the delay of kube-proxy is read on at most five nodes, and a refusal is the reason why it is not known', async () => {
+  const kubeProxy = { spec: { template: { spec: { containers: [{ image: 'kube-proxy:v1.36.2' }] } } } };
+  const { kubectl, calls } = fakeKubectl({
+    [`pods ${system}`]: Array.from({ length: 12 }, (_, index) => ({ metadata: { name: `kp${index}` } })),
+    ...cluster,
+    [`daemonsets.apps ${system}`]: [{ metadata: { name: 'kube-proxy' }, ...kubeProxy }],
+  });
+  const wanted = { ...query, kubectl, warn: () => undefined };
+  const { delay } = await readRollout(wanted, signal);
+  expect(delay).toEqual({ why: 'kubectl port-forward: forbidden' });
+  const forwards = calls.filter((call) => call.startsWith('port-forward'));
+  expect(forwards.map((call) => call.split(' ')[2])).toEqual(['pod/kp0', 'pod/kp3', 'pod/kp6', 'pod/kp9']);
+  expect((await readRollout({ ...wanted, measuresDelay: false }, signal)).delay).toBeUndefined();
 });
 
 test('a user without rights in kube-system is warned', async () => {
   const forbidden = new HostError('kubectl.failed', 'kubectl get daemonsets.apps: forbidden');
   const { kubectl } = fakeKubectl({ ...cluster, [`daemonsets.apps ${system}`]: forbidden });
   const warnings: string[] = [];
-  const query = { deployment: 'web', namespace: 'shop', kubectl, warn: (text: string) => void warnings.push(text) };
-  const objects = await readRollout(query, signal);
+  const warn = (text: string): void => void warnings.push(text);
+  const objects = await readRollout({ ...query, kubectl, warn }, signal);
   expect(objects).toMatchObject({ daemonSets: undefined, hasGate: undefined });
   expect(warnings).toEqual(['cannot look for the proxy: kubectl get daemonsets.apps: forbidden']);
 });
 
 test('a Deployment that no Service selects is an error', async () => {
   const { kubectl } = fakeKubectl({ ...cluster, services: [other, manual] });
-  const query = { deployment: 'web', namespace: 'shop', kubectl, warn: () => undefined };
-  await expect(readRollout(query, signal)).rejects.toThrow('no Service in shop selects the pods of deployment/web');
+  await expect(readRollout({ ...query, kubectl, warn: () => undefined }, signal)).rejects.toThrow(
+    'no Service in shop selects the pods of deployment/web',
+  );
 });

@@ -3,13 +3,16 @@ import type { DaemonSet, Deployment, Node, Pod, Service } from '@switchyard/core
 import type { ForecastObjects } from '@switchyard/loss/workload';
 import type { Kubectl } from '../access/kubectl.ts';
 import { selects } from '../access/selects.ts';
-import type { ProxyObjects } from './detect-proxy.ts';
+import { detectProxy, type ProxyObjects } from './detect-proxy.ts';
+import { type ProxyDelay, readDelay } from './proxy-delay.ts';
 
 /** Everything that a check reads from a cluster. */
 export interface RolloutObjects extends ForecastObjects, ProxyObjects {
   readonly namespace: string;
   /** Whether the drain gate runs; undefined if it cannot be read. */
   readonly hasGate: boolean | undefined;
+  /** Undefined: it was not looked for. */
+  readonly delay?: ProxyDelay | undefined;
 }
 
 /** How to read, and what for. */
@@ -18,10 +21,12 @@ export interface RolloutQuery {
   /** Undefined: that of the user's context. */
   readonly namespace: string | undefined;
   readonly kubectl: Kubectl;
+  /** Whether the delay of kube-proxy is wanted. */
+  readonly measuresDelay: boolean;
   readonly warn: (text: string) => void;
 }
 
-/** Reads with `kubectl get` only. Rejects with `HostError` that has kubectl's words, and with `ConfigError` if no Service selects the pods. */
+/** Reads with `kubectl get`, and kube-proxy's metrics with `kubectl port-forward`. Rejects with `HostError` that has kubectl's words, and with `ConfigError` if no Service selects the pods. */
 export async function readRollout(query: RolloutQuery, signal: AbortSignal): Promise<RolloutObjects> {
   const { kubectl, deployment: name } = query;
   const get = async <T>(...args: readonly string[]): Promise<T> =>
@@ -46,7 +51,10 @@ export async function readRollout(query: RolloutQuery, signal: AbortSignal): Pro
       `no Service in ${namespace} selects the pods of deployment/${name}: no proxy leads to them`,
     );
   }
-  return { namespace, deployment, services: selecting, pods, nodes, ...system };
+  const { timing, isAssumed } = detectProxy({ ...system, nodes });
+  const isKnown = !isAssumed && timing.startsWith('kube-proxy');
+  const delay = query.measuresDelay && isKnown ? await readDelay(kubectl, signal) : undefined;
+  return { namespace, deployment, services: selecting, pods, nodes, ...system, delay };
 }
 
 /** Labels of a Deployment's pods, as kubectl takes them. Empty: it selects by expressions only. */

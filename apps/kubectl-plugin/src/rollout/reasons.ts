@@ -83,6 +83,11 @@ export function notesOf(paths: readonly PathForecast[], surroundings: Surroundin
   if (proxy.isAssumed) notes.push(`${proxy.from}; taken for ${proxy.name}: --proxy names another one`);
   if (proxy.timing.startsWith('cilium'))
     notes.push('the delays of Cilium are assumed, not measured: --proxy-delay names the longest one');
+  if (objects.delay !== undefined && 'why' in objects.delay) {
+    notes.push(
+      `how soon ${proxy.name} applies a change is that of a small, quiet cluster, because its metrics say nothing (${objects.delay.why}): --proxy-delay names the longest time`,
+    );
+  }
   if (options.drain === undefined && paths.some(({ worst }) => worst > 0)) {
     notes.push(
       'how long the application accepts connections after SIGTERM is not known: at worst not at all; --drain-time names it',

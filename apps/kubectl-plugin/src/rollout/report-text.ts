@@ -5,11 +5,11 @@ import { yamlText } from './yaml-text.ts';
 
 /** A report for people. Ends with a newline. */
 export function reportText(report: RolloutReport): string {
-  const { namespace, deployment, workload, proxy, proxyTiming, loadBalancers, paths, notes, rate } = report;
+  const { namespace, deployment, workload, proxy, proxyTiming, delayFrom, loadBalancers, paths, notes, rate } = report;
   const { shortest, longest } = proxyTiming.noticesTerminating;
   const head = [
     `Deployment ${namespace}/${deployment}: ${settingsText(workload)}`,
-    `proxy: ${proxy.name} (${proxy.from}), applies a change after ${rangeText(shortest, longest)}`,
+    `proxy: ${proxy.name} (${proxy.from}), applies a change after ${rangeText(shortest, longest)}${delayFrom === undefined ? '' : ` (${delayFrom})`}`,
     ...loadBalancers.map(({ service, profile, from }) => `load balancer of Service ${service}: ${profile} (${from})`),
   ];
   const table = textTable(

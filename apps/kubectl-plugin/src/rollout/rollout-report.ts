@@ -12,6 +12,7 @@ import {
 } from '@switchyard/loss/workload';
 import { type DetectedCheck, detectCheck, namedCheck } from './detect-load-balancer.ts';
 import { type DetectedProxy, detectProxy, namedProxy, oldestKubelet } from './detect-proxy.ts';
+import type { MeasuredDelay } from './proxy-delay.ts';
 import type { RolloutObjects } from './read-rollout.ts';
 import { notesOf, reasonsOf } from './reasons.ts';
 
@@ -20,7 +21,7 @@ export interface CheckOptions {
   /** Requests a second of each kind of clients. */
   readonly rate: number;
   readonly proxy: string | undefined;
-  /** Longest time until a node's proxy has applied a change; undefined: that of a small cluster. */
+  /** Longest time until a node's proxy has applied a change; undefined: as kube-proxy's metrics say, else that of a small cluster. */
   readonly proxyDelay: Millis | undefined;
   readonly loadBalancer: string | undefined;
   /** Time that the application accepts connections after SIGTERM; undefined: not known. */
@@ -47,6 +48,8 @@ export interface RolloutReport {
   readonly rate: number;
   readonly proxy: DetectedProxy;
   readonly proxyTiming: ProxyTiming;
+  /** How the longest delay is known, where the cluster says it. */
+  readonly delayFrom: string | undefined;
   readonly loadBalancers: readonly { readonly service: string; readonly profile: string; readonly from: string }[];
   readonly workload: PathForecast['workload'];
   readonly paths: readonly PathReport[];
@@ -60,10 +63,11 @@ export interface RolloutReport {
 /** Predicts the next rollout. Throws `ConfigError` for wrong options, and if a load balancer has to be named. */
 export function rolloutReport(objects: RolloutObjects, options: CheckOptions): RolloutReport | undefined {
   const proxy = options.proxy === undefined ? detectProxy(objects) : namedProxy(options.proxy);
+  const slow = options.proxyDelay === undefined ? slowDelay(objects, proxy) : undefined;
   const checks = new Map<string, DetectedCheck>();
   const conditions: ForecastConditions = {
     proxy: proxy.timing,
-    proxyDelay: options.proxyDelay,
+    proxyDelay: options.proxyDelay ?? slow?.longest,
     gate: gateOf(objects, proxy),
     drain: options.drain,
     checkOf: (service) => {
@@ -87,6 +91,7 @@ export function rolloutReport(objects: RolloutObjects, options: CheckOptions): R
     rate: options.rate,
     proxy,
     proxyTiming: proxyTimingOf(conditions),
+    delayFrom: slow && `metrics of ${slow.nodes} nodes, ${slow.changes} changes`,
     loadBalancers: [...checks].map(([service, { check, from }]) => ({ service, profile: check.name, from })),
     workload: first.workload,
     paths: paths.map((path) => pathReport(path, reasonsOf(path, surroundings), options.rate)),
@@ -94,6 +99,13 @@ export function rolloutReport(objects: RolloutObjects, options: CheckOptions): R
     isLossless,
     suggestion: isLossless ? undefined : suggestChanges(objects, { ...conditions, hasSleepAction }),
   };
+}
+
+/** The measured delay, if it is longer than the known one: metrics of a quiet cluster do not have two changes within a second. */
+function slowDelay({ delay }: RolloutObjects, { timing: proxy }: DetectedProxy): MeasuredDelay | undefined {
+  if (delay === undefined || 'why' in delay) return undefined;
+  const { longest } = proxyTimingOf({ proxy, proxyDelay: undefined }).noticesTerminating;
+  return delay.longest > longest ? delay : undefined;
 }
 
 /** The gate needs Switchyard's agents. If the cluster cannot be read, a hook that asks the gate has its reason. */

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { seconds } from '@switchyard/core';
+import { millis, seconds } from '@switchyard/core';
 import type { Node } from '@switchyard/core/kubernetes';
 import { type ExampleChanges, exampleNode, exampleObjects } from '@switchyard/loss/testing';
 import { expect, test } from 'vitest';
@@ -48,10 +48,13 @@ const kubeadm = {
     },
   ],
 };
+const measured = { ...kubeadm, delay: { longest: millis(1970), changes: 412, nodes: 4 } };
 const three = { replicas: 3, strategy: { rollingUpdate: { maxSurge: '25%', maxUnavailable: '25%' } } };
 
 test.each<[file: string, changes: ExampleChanges, more: Partial<CheckOptions & RolloutObjects>]>([
-  ['google-nlb', { deployment: three, nodes: googleNodes }, kubeadm],
+  ['google-nlb', { deployment: three, nodes: googleNodes }, measured],
+  ['quiet-metrics', { service: clusterIp }, { ...kubeadm, delay: { ...measured.delay, longest: millis(900) } }],
+  ['no-metrics', { service: clusterIp }, { ...kubeadm, delay: { why: 'kubectl port-forward: forbidden' } }],
   ['lossless', { service: clusterIp, container: { lifecycle: { preStop: { sleep: { seconds: 5 } } } } }, {}],
   [
     'outage',
@@ -100,7 +103,7 @@ test.each<[file: string, changes: ExampleChanges, more: Partial<CheckOptions & R
 
 test('the page shows what the program prints', async () => {
   const page = await readFile(new URL('../../../../docs/operate/rollout-check.md', import.meta.url), 'utf8');
-  expect(page).toContain(reportText(report({ deployment: three, nodes: googleNodes }, kubeadm)));
+  expect(page).toContain(reportText(report({ deployment: three, nodes: googleNodes }, measured)));
 });
 
 test('as JSON it has requests, times, causes and patches', () => {

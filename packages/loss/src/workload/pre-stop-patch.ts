@@ -77,14 +77,31 @@ function gateHook(container: Container, seconds: number): HookPatch {
 
 function longerGate(container: Container, seconds: number): HookPatch {
   const longest = gateLimit(seconds);
-  const longer = (text: string): string =>
-    text.replace(/&seconds=\d+/, '').replace(/(\/drain\?pod=[^\s"'&]*)/, `$1&seconds=${longest}`);
   const { exec, httpGet } = container.lifecycle?.preStop ?? {};
   const preStop =
     exec === undefined
-      ? { httpGet: { path: longer(httpGet?.path ?? '') } }
-      : { exec: { command: (exec.command ?? []).map(longer) } };
+      ? { httpGet: { path: longerRequest(httpGet?.path ?? '', longest) } }
+      : { exec: { command: longerCommand(exec.command ?? [], longest) } };
   return { patch: patchOf(container, preStop), longest, text: `wait at the drain gate for up to ${longest} s` };
+}
+
+function longerRequest(text: string, longest: number): string {
+  return text.replace(/&seconds=\d+/, '').replace(/(\/drain\?pod=[^\s"'&]*)/, `$1&seconds=${longest}`);
+}
+
+/** `switchyard-drain-hook` as a program with its arguments, or in the text of a shell; or a request in it. */
+function longerCommand(command: readonly string[], longest: number): readonly string[] {
+  const program = command.findIndex((word) => /(?:^|\/)switchyard-drain-hook$/.test(word));
+  if (program < 0) {
+    return command.map((text) =>
+      longerRequest(text, longest)
+        .replace(/(switchyard-drain-hook [^;&|]*?)--seconds \d+ ?/, '$1')
+        .replace(/switchyard-drain-hook(?![\w.-])/, `$& --seconds ${longest}`),
+    );
+  }
+  const given = command.indexOf('--seconds');
+  const kept = given < 0 ? command : command.toSpliced(given, 2);
+  return kept.toSpliced(program + 1, 0, '--seconds', String(longest));
 }
 
 function sleepBefore(container: Container, seconds: number, hasSleep: boolean): HookPatch | undefined {

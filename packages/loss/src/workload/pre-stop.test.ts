@@ -20,6 +20,7 @@ test.each([
 test.each<[what: string, container: Parameters<typeof preStopOf>[0], said: string, atLeast?: number]>([
   ['another program', exec('/drain.sh'), '/drain.sh'],
   ['a sleep after something that may last', exec('sh', '-c', 'nginx -s quit; sleep 5'), 'sh -c nginx -s quit; sleep 5'],
+  ['a program of a similar name', exec('/x/switchyard-drain-hook.sh'), '/x/switchyard-drain-hook.sh'],
   ['a sleep of a variable', exec('sh', '-c', 'sleep $DELAY'), 'sh -c sleep $DELAY'],
   ['a sleep without duration', exec('sleep'), 'sleep'],
   ['a request', { lifecycle: { preStop: { httpGet: { path: '/drain', port: 80 } } } }, 'GET /drain'],
@@ -33,6 +34,9 @@ test.each([
   ['a command', exec('sh', '-c', 'wget -qO- "http://gate:10247/drain?pod=$POD_IP"'), 20],
   ['one with a limit', exec('sh', '-c', 'wget -qO- "http://gate:10247/drain?pod=$POD_IP&seconds=90"'), 90],
   ['a request', { lifecycle: { preStop: { httpGet: { path: '/drain?pod=10.0.0.1&seconds=5', port: 10_247 } } } }, 5],
+  ['its program', exec('/switchyard/usr/local/bin/switchyard-drain-hook'), 20],
+  ['its program with a limit', exec('switchyard-drain-hook', '--gate', 'gate:1', '--seconds', '60'), 60],
+  ['its program in a shell', exec('sh', '-c', 'switchyard-drain-hook; sleep --seconds 90'), 20],
 ])('preStopOf knows the drain gate behind %s', (_, container, longest) => {
   expect(preStopOf(container)).toMatchObject({ kind: 'gate', longest: seconds(longest) });
 });

@@ -10,10 +10,10 @@ export type PreStop =
   /** Its duration cannot be known from here; it begins with sleeps of `atLeast`. */
   | { readonly kind: 'unknown'; readonly atLeast: Millis; readonly what: string };
 
-/** Longest wait of the drain gate in seconds, if the hook does not name one. */
+/** Longest wait of the drain gate, and of the program that asks it, in seconds, if the hook does not name one. */
 const gateDefault = 20;
 
-/** Reads `sleep: {seconds}` (KEP-3960), `exec` of `sleep N`, plain or through a shell, and requests to the drain gate. */
+/** Reads `sleep: {seconds}` (KEP-3960), `exec` of `sleep N`, plain or through a shell, requests to the drain gate, and `switchyard-drain-hook`. */
 export function preStopOf({ lifecycle }: Pick<Container, 'lifecycle'>): PreStop {
   const hook = lifecycle?.preStop;
   if (hook === undefined || hook === null) return { kind: 'none' };
@@ -32,9 +32,9 @@ export function leastPreStop(preStop: PreStop): Millis {
 }
 
 function gateOr(what: string, atLeast: Millis): PreStop {
-  const [, query] = /\/drain\?pod=(\S*)/.exec(what) ?? [];
-  if (query === undefined) return { kind: 'unknown', atLeast, what };
-  const [, longest = gateDefault] = /[?&]seconds=(\d+)/.exec(query) ?? [];
+  const [call] = /\/drain\?pod=\S*|(?:^|[\s/])switchyard-drain-hook(?![\w.-])[^;&|]*/.exec(what) ?? [];
+  if (call === undefined) return { kind: 'unknown', atLeast, what };
+  const [, longest = gateDefault] = /(?:[?&]seconds=|--seconds )(\d+)/.exec(call) ?? [];
   return { kind: 'gate', longest: seconds(Number(longest)), what };
 }
 

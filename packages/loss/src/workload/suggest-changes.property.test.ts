@@ -15,6 +15,7 @@ const hooks = [
   { exec: { command: ['sh', '-c', 'sleep 2; nginx -s quit'] } },
   { exec: { command: ['/drain.sh'] } },
   { exec: { command: ['sh', '-c', 'wget -qO- "http://gate:10247/drain?pod=$POD_IP&seconds=4"'] } },
+  { exec: { command: ['switchyard-drain-hook', '--seconds', '4'] } },
 ];
 const service = fc.constantFrom(
   { type: 'ClusterIP', externalTrafficPolicy: undefined },

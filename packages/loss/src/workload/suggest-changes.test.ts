@@ -132,18 +132,27 @@ test.each<
   expect(suggest(changes, conditions)?.patches).toEqual([{ kind: 'deployment', name: 'web', patch: { spec } }]);
 });
 
-test('the gate may wait for as long as the load balancer needs', () => {
-  const command = ['sh', '-c', 'curl "http://gate:10247/drain?pod=$POD_IP&seconds=5"'];
+test.each<[command: readonly string[], longer: readonly string[]]>([
+  [
+    ['sh', '-c', 'curl "http://gate:10247/drain?pod=$POD_IP&seconds=5"'],
+    ['sh', '-c', 'curl "http://gate:10247/drain?pod=$POD_IP&seconds=20"'],
+  ],
+  [
+    ['/x/switchyard-drain-hook', '--seconds', '5', '--gate', 'gate:1'],
+    ['/x/switchyard-drain-hook', '--seconds', '20', '--gate', 'gate:1'],
+  ],
+  [
+    ['sh', '-c', 'switchyard-drain-hook --gate gate:1 --seconds 5; true'],
+    ['sh', '-c', 'switchyard-drain-hook --seconds 20 --gate gate:1 ; true'],
+  ],
+])('the gate may wait for as long as the load balancer needs: %j', (command, longer) => {
   const conditions = { gate: 'answers', proxy: 'switchyard' } as const;
-  const { changes = [] } = suggest({ container: hook({ exec: { command } }) }, conditions) ?? {};
-  expect(changes).toEqual([
-    {
-      object: 'deployment/web',
-      field: 'preStop of the container app',
-      from: 'sh -c curl "http://gate:10247/drain?pod=$POD_IP&seconds=5"',
-      to: 'wait at the drain gate for up to 20 s',
-    },
+  const suggestion = suggest({ container: hook({ exec: { command: [...command] } }) }, conditions);
+  expect(suggestion?.patches).toEqual([
+    { kind: 'deployment', name: 'web', patch: { spec: container({ exec: { command: longer } }) } },
   ]);
+  const [change] = suggestion?.changes ?? [];
+  expect(change).toMatchObject({ from: command.join(' '), to: 'wait at the drain gate for up to 20 s' });
 });
 
 test('policy Cluster where the proxy drops what a load balancer still sends, and where nothing leads clients to a pod', () => {
