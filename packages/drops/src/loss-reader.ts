@@ -20,7 +20,7 @@ import { type ServerPlace, ServiceIndex } from './causes/service-index.ts';
 import { type ListenOverflow, ListenOverflows } from './kernel/listen-overflows.ts';
 import { NodeNamespaces, type ProcessNamespace } from './kernel/namespaces.ts';
 import { type ConntrackState, type ReadFile, readConntrackState } from './kernel/conntrack-state.ts';
-import type { UnansweredFlow } from './kernel/unanswered-flows.ts';
+import type { SentPacket, UnansweredFlow } from './kernel/tracked-flows.ts';
 import type { DropCounter, PlacedDrop } from './kernel/drop-counter.ts';
 import { type ReadCounters, RefusalCounts } from './refusal-counts.ts';
 import { type AskedPlace, WaitingFlows } from './waiting-flows.ts';
@@ -64,6 +64,8 @@ export interface LossSources {
   readonly namespaces?: () => readonly ProcessNamespace[];
   /** Connections without an answer. Default: they are not looked at. May throw `HostError`. */
   readonly unanswered?: () => readonly UnansweredFlow[];
+  /** See `NodeView`. May throw `HostError`: then it is not known from there on. */
+  readonly isTranslated?: NodeView['isTranslated'];
   /** See `NodeView`. */
   readonly chainsAt?: NodeView['chainsAt'];
   /** Now, of CLOCK_MONOTONIC. */
@@ -95,14 +97,17 @@ export class LossReader implements Disposable {
   /** Undefined without the right to list flows, too. */
   #waiting: WaitingFlows | undefined;
   #waitingRead: number = -Infinity;
+  /** Undefined without the right to read flows, too. */
+  #translated: NodeView['isTranslated'];
   readonly #namespaces: NodeNamespaces | undefined;
   #queuesRead: number = -Infinity;
   /** Tables of each family, oldest first. */
   readonly #histories = new Map<IpFamily, AppliedTable[]>();
 
   constructor(sources: LossSources) {
-    const { readCounters, readFile, namespaces, monotonic, unanswered } = sources;
+    const { readCounters, readFile, namespaces, monotonic, unanswered, isTranslated } = sources;
     this.#sources = sources;
+    this.#translated = isTranslated;
     this.#namespaces = namespaces === undefined ? undefined : new NodeNamespaces(namespaces, monotonic);
     this.#refusals = readCounters === undefined ? undefined : new RefusalCounts(readCounters);
     this.#conntrack = readConntrackState(readFile);
@@ -162,11 +167,22 @@ export class LossReader implements Disposable {
               formerAddresses,
               conntrack,
               chainsAt: this.#sources.chainsAt,
+              isTranslated: (packet) => this.#isTranslated(packet),
             });
       if (loss === undefined) unrelated += drop.count;
       else merge(losses, loss);
     }
     return { losses: [...losses.values()], unrelated };
+  }
+
+  #isTranslated(packet: SentPacket): boolean {
+    try {
+      return this.#translated?.(packet) === true;
+    } catch (error) {
+      if (!(error instanceof HostError)) throw error;
+      this.#translated = undefined;
+      return false;
+    }
   }
 
   /** Looked at once a second while tables change, because the kernel looks at each entry: 10 ms for a table of 262,144 buckets. */

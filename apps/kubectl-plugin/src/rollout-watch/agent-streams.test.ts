@@ -56,7 +56,8 @@ test('follows both streams; one that is refused is reported and counts as begun'
   const server = createServer(({ url = '' }, response) => {
     asked.push(url);
     if (url.startsWith('/debug/losses')) return response.writeHead(503).end('too many watchers');
-    const lines = [{ time: time(1), node: 'node1' }, changes(1, [endpoint('a')], { before: true }), changes(1, [])];
+    const head = { time: time(1), node: 'node1', isObserver: true };
+    const lines = [head, changes(1, [endpoint('a')], { before: true }), changes(1, [])];
     response.end(lines.map((line) => `${JSON.stringify(line)}\n`).join('\n'));
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -79,6 +80,7 @@ test('follows both streams; one that is refused is reported and counts as begun'
   ]);
   expect(watch.applies).toMatchObject([{ address: 'a', condition: 'removed' }]);
   expect(watch.state.accuracy).toBeGreaterThan(0);
+  expect(watch.state.isObserver).toBe(true);
   expect(watch.state.blindness).toContain('503');
   expect(warnings).toEqual([expect.stringContaining('too many watchers')]);
   expect(begun).toBe(2);

@@ -10,6 +10,7 @@ export interface ChangesLine {
   readonly time: string;
   readonly service?: string;
   readonly ipFamily?: string;
+  readonly isObserver?: boolean;
   readonly before?: boolean;
   readonly endpoints?: readonly { readonly address: string; readonly ready: boolean; readonly terminating: boolean }[];
 }
@@ -35,6 +36,7 @@ export class NodeWatch {
   readonly #conditions = new Map<string, Map<string, EndpointCondition>>();
   readonly #applies: NodeTimed<NodeChange>[] = [];
   readonly #packets: NodeTimed<PacketLoss>[] = [];
+  #isObserver = false;
   #blindness: string | undefined = 'its stream did not begin';
 
   constructor(node: string) {
@@ -42,7 +44,8 @@ export class NodeWatch {
   }
 
   /** Notes a line of `/debug/changes`. The first line of a Service port is its state before. */
-  noteChanges({ time, service, ipFamily = '', before, endpoints }: ChangesLine): void {
+  noteChanges({ time, service, ipFamily = '', before, endpoints, isObserver }: ChangesLine): void {
+    if (isObserver !== undefined) this.#isObserver = isObserver;
     if (service === undefined || endpoints === undefined) return;
     const key = `${service} ${ipFamily}`;
     const former = this.#conditions.get(key) ?? new Map<string, EndpointCondition>();
@@ -78,7 +81,8 @@ export class NodeWatch {
   }
 
   get state(): WatchedNode {
-    return { node: this.node, accuracy: this.clock.accuracy, blindness: this.#blindness };
+    const { accuracy } = this.clock;
+    return { node: this.node, isObserver: this.#isObserver, accuracy, blindness: this.#blindness };
   }
 
   #moved<T extends { readonly time: Millis }>({ time, ...rest }: T): Omit<T, 'time'> & { readonly at: Millis } {

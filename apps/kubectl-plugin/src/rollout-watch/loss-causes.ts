@@ -13,7 +13,7 @@ export interface LostRequest extends RequestResult {
 export interface CauseOptions {
   /** Name of the Service that the requests go through. */
   readonly service: string;
-  /** Longest time after a pod's deletion until no request is sent to it, where no agent has seen it. */
+  /** Longest time until the proxies have applied a change, where no agent has seen it. */
   readonly delay: Millis;
 }
 
@@ -99,7 +99,8 @@ function periodsWithoutReady(recording: RolloutRecording, { service, delay }: Ca
     if (ready.size === 0) from ??= change.isBefore ? undefined : change.at;
     else if (from !== undefined) {
       const { slowest } = applies.find((one) => one.at === change.at && one.address === change.address) ?? {};
-      periods.push(withoutReady(service, { from, to: slowest?.at ?? change.at + delay }));
+      const to = isObserved(recording) ? undefined : slowest?.at;
+      periods.push(withoutReady(service, { from, to: to ?? change.at + delay }));
       from = undefined;
     }
   }
@@ -110,13 +111,18 @@ function withoutReady(service: string, { from, to }: Pick<LossPeriod, 'from' | '
   return { from: from - tolerance, to: to + tolerance, cause: 'noReadyPod', why: `no pod of ${service} was ready` };
 }
 
+/** Beside another proxy it is not known when that has applied a change. */
+function isObserved({ nodes }: RolloutRecording): boolean {
+  return nodes.some(({ isObserver }) => isObserver);
+}
+
 /** Times between a pod's deletion and the last node's apply of it. */
 function periodsOfEnds(recording: RolloutRecording, { service, delay }: CauseOptions): readonly LossPeriod[] {
   const applies = changeApplies(recording).filter((one) => one.service === service);
   return recording.pods.flatMap(({ name, deleted }) => {
     if (deleted === undefined) return [];
     const going = applies.find(({ pod, condition }) => pod === name && condition !== 'ready');
-    const applied = going?.slowest;
+    const applied = isObserved(recording) ? undefined : going?.slowest;
     const until = millis(Math.max(0, applied === undefined ? delay : applied.at - deleted));
     const why =
       applied === undefined

@@ -71,6 +71,8 @@ export interface RequestResult {
 /** An agent that was watched. */
 export interface WatchedNode {
   readonly node: string;
+  /** It is beside another proxy, and its applies are no later than those of that proxy. */
+  readonly isObserver: boolean;
   /** Largest error of its times on this machine's clock, in milliseconds. Undefined: it sent nothing. */
   readonly accuracy: Millis | undefined;
   /** Why its lost packets are not known; undefined if they are. */

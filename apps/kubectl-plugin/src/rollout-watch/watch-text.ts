@@ -27,6 +27,7 @@ export function watchText(report: WatchReport): string {
 function headText({ namespace, deployment, begin, end, nodes }: WatchReport): string {
   const result = end === undefined ? 'did not end in time' : `ended after ${((end - begin) / 1000).toFixed(1)} s`;
   const known = nodes.flatMap(({ accuracy }) => (accuracy === undefined ? [] : [accuracy]));
+  const observers = nodes.filter(({ isObserver }) => isObserver).length;
   const blind = nodes.filter(({ blindness }) => blindness !== undefined);
   return [
     `Deployment ${namespace}/${deployment}: the rollout of ${new Date(begin).toISOString()} ${result}`,
@@ -34,6 +35,9 @@ function headText({ namespace, deployment, begin, end, nodes }: WatchReport): st
     known.length === 0
       ? "no agent was watched: nodes' applies and lost packets are not known"
       : `nodes: ${known.length} with an agent, whose times are right to ${Math.ceil(Math.max(...known))} ms`,
+    ...(observers === 0
+      ? []
+      : [`${observers} of them observe another proxy, which applies a change later than they do`]),
     ...blind.map(({ node, blindness }) => `${node}: lost packets are not known: ${blindness}`),
     '',
   ].join('\n');

@@ -69,8 +69,8 @@ const surge: RolloutRecording = {
     slice(4.32, oldIp, 'removed'),
   ],
   nodes: [
-    { node: 'node1', accuracy: millis(2.5), blindness: undefined },
-    { node: 'node2', accuracy: millis(4.2), blindness: 'the kernel has no BTF' },
+    { node: 'node1', isObserver: false, accuracy: millis(2.5), blindness: undefined },
+    { node: 'node2', isObserver: false, accuracy: millis(4.2), blindness: 'the kernel has no BTF' },
   ],
   applies: [
     apply(0.11, 'node1', newIp, 'notReady'),
@@ -112,15 +112,24 @@ const gap: RolloutRecording = {
 };
 const calm: RolloutRecording = { ...surge, nodes: surge.nodes.slice(0, 1), packets: [], requests: requests({}) };
 
+/** The same beside another proxy. */
+const observed: RolloutRecording = {
+  ...surge,
+  nodes: surge.nodes.map((one) => ({ ...one, isObserver: true })),
+  requests: requests({ 34: 'refused', 60: 'timeout' }),
+  packets: [],
+};
+
 const { deployments, service, nodes } = exampleObjects({
   service: { type: 'ClusterIP', externalTrafficPolicy: undefined, clusterIP: '10.96.0.20' },
 });
 const objects = { namespace: 'shop', deployment: deployments[0]!, services: [service], pods: [], nodes };
 const cluster = { daemonSets: [], kubeProxyReplacement: undefined, hasGate: false };
-const options = { rate: 10, proxy: 'switchyard', proxyDelay: undefined, loadBalancer: undefined, drain: seconds(0) };
+const options = { rate: 10, proxyDelay: undefined, loadBalancer: undefined, drain: seconds(0) };
 
 function report(recording: RolloutRecording, url = 'http://10.96.0.20/'): WatchReport {
-  const prediction = rolloutReport({ ...objects, ...cluster }, options);
+  const proxy = recording === observed ? 'kube-proxy' : 'switchyard';
+  const prediction = rolloutReport({ ...objects, ...cluster }, { ...options, proxy });
   const load = { url: new URL(url), rate: 10 };
   return watchReport(recording, { namespace: 'shop', deployment: 'web', services: [service], prediction, load });
 }
@@ -129,6 +138,7 @@ test.each([
   ['surge', surge],
   ['gap', gap],
   ['calm', calm],
+  ['observed', observed],
 ])('%s', async (file, recording) => {
   await expect(watchText(report(recording))).toMatchFileSnapshot(`../golden/rollout-watch/${file}.txt`);
 });

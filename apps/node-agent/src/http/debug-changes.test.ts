@@ -79,7 +79,7 @@ test('a change has a line with the time of its apply, after one with the state b
   });
   const at = (after: number): string => new Date(begin + after).toISOString();
   expect(lines).toMatchObject([
-    { node: 'n1', time: at(0) },
+    { node: 'n1', time: at(0), isObserver: false },
     {
       time: at(0),
       node: 'n1',

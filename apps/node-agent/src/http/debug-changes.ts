@@ -43,7 +43,7 @@ function parseQuery(parameters: URLSearchParams): ChangesQuery | string {
 
 /**
  * `/debug/changes`: the endpoints of Services as this node's kernel gets them, one JSON line per change of a Service port and
- * family, while the request lasts. The first line of a Service port is its state before, at the time of the request. A removed
+ * family, while the request lasts. An observer has a change before its node's proxy has applied it. The first line of a Service port is its state before, at the time of the request. A removed
  * Service port has no endpoints.
  */
 export function changesRoute(state: DebugState): HttpHandler {
@@ -60,7 +60,7 @@ async function* watch(
   { time, service }: ChangesQuery,
   signal: AbortSignal,
 ): AsyncGenerator<string, void> {
-  const { clock, nodeName, now } = state;
+  const { clock, nodeName, now, proxyLag } = state;
   const changes = new TableChanges(state, service);
   let changed = Promise.withResolvers<void>();
   const endNotes = state.onApplied(() => {
@@ -69,7 +69,8 @@ async function* watch(
   });
   try {
     const end = clock.monotonic() + time;
-    yield `${JSON.stringify({ time: timeText(now()), node: nodeName })}\n${changes.take()}`;
+    const head = { time: timeText(now()), node: nodeName, isObserver: proxyLag > 0 };
+    yield `${JSON.stringify(head)}\n${changes.take()}`;
     for (let rest: number = time; rest > 0 && !signal.aborted; rest = end - clock.monotonic()) {
       await sleepUntil(changed.promise, { clock, duration: millis(Math.min(streamHeartbeat, rest)) }, signal);
       changed = Promise.withResolvers();

@@ -41,13 +41,17 @@ function parseQuery(parameters: URLSearchParams): LossesQuery | string {
 export type OpenDrops = (signal: AbortSignal) => Promise<KernelDrops>;
 
 /** A kernel's sources of losses. */
-export interface KernelDrops extends Pick<LossSources, 'unanswered'> {
+export interface KernelDrops extends Pick<LossSources, 'unanswered' | 'isTranslated'> {
   readonly counter: DropCounter;
 }
 
 export const openKernelDrops: OpenDrops = async (signal) => {
-  const { listUnansweredFlows, openDropCounter } = await import('@switchyard/drops');
-  return { counter: await openDropCounter(signal), unanswered: listUnansweredFlows };
+  const { isTranslatedConnection, listUnansweredFlows, openDropCounter } = await import('@switchyard/drops');
+  return {
+    counter: await openDropCounter(signal),
+    unanswered: listUnansweredFlows,
+    isTranslated: isTranslatedConnection,
+  };
 };
 
 /** A reader of losses. */
@@ -80,6 +84,7 @@ export async function openReader(state: DebugState, open: OpenDrops, signal: Abo
       chainsAt: chainReader({ clock: state.clock }),
       namespaces: listNamespaces,
       ...(kernel?.unanswered === undefined ? {} : { unanswered: kernel.unanswered }),
+      ...(kernel?.isTranslated === undefined ? {} : { isTranslated: kernel.isTranslated }),
     }),
     obstacle,
   };
