@@ -25,6 +25,11 @@ const commands: Readonly<Record<CommandName, (context: CommandContext, signal: A
 const print = (text: string): void => void process.stdout.write(text);
 const warn = (text: string): void => void process.stderr.write(`kubectl-switchyard: ${text}\n`);
 
+if (Number.parseInt(process.versions.node, 10) < 24) {
+  warn(`needs Node.js 24 or newer, and ${process.execPath} is ${process.version}`);
+  process.exit(1);
+}
+
 // A reader that has ended, as head(1) does, is no failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;

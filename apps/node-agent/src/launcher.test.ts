@@ -78,7 +78,7 @@ describe('the launcher', () => {
 
   test.each([
     ['new enough', 'exit 0', 0, /^path: --max-semi-space-size=1/],
-    ['too old', 'exit 1', 1, /^switchyard-agent: node v20\.1\.0 in PATH is too old: .* 22\.19 or newer in PATH$/],
+    ['too old', 'exit 1', 1, /^switchyard-agent: node v20\.1\.0 in PATH is too old: .* 24 or newer in PATH$/],
   ] as const)('without it takes the Node in PATH when it is %s', (...row) => {
     const [, check, expected, said] = row;
     const checkout = new FakeCheckout();
