@@ -9,9 +9,4 @@ export { type ConntrackState, readConntrackState, type ReadFile } from './kernel
 export { listNamespaces, ownCookie, type ProcessNamespace } from './kernel/namespaces.ts';
 export { LossReader, type LossReading, type LossSources, type ServiceView } from './loss-reader.ts';
 export type { ReadCounters } from './refusal-counts.ts';
-export {
-  isTranslatedConnection,
-  listUnansweredFlows,
-  type SentPacket,
-  type UnansweredFlow,
-} from './kernel/tracked-flows.ts';
+export { listUnansweredFlows, type UnansweredFlow } from './kernel/unanswered-flows.ts';

@@ -20,7 +20,7 @@ import { type ServerPlace, ServiceIndex } from './causes/service-index.ts';
 import { type ListenOverflow, ListenOverflows } from './kernel/listen-overflows.ts';
 import { NodeNamespaces, type ProcessNamespace } from './kernel/namespaces.ts';
 import { type ConntrackState, type ReadFile, readConntrackState } from './kernel/conntrack-state.ts';
-import type { SentPacket, UnansweredFlow } from './kernel/tracked-flows.ts';
+import type { UnansweredFlow } from './kernel/unanswered-flows.ts';
 import type { DropCounter, PlacedDrop } from './kernel/drop-counter.ts';
 import { type ReadCounters, RefusalCounts } from './refusal-counts.ts';
 import { type AskedPlace, WaitingFlows } from './waiting-flows.ts';
@@ -64,8 +64,6 @@ export interface LossSources {
   readonly namespaces?: () => readonly ProcessNamespace[];
   /** Connections without an answer. Default: they are not looked at. May throw `HostError`. */
   readonly unanswered?: () => readonly UnansweredFlow[];
-  /** See `NodeView`. May throw `HostError`: then it is not known from there on. */
-  readonly isTranslated?: NodeView['isTranslated'];
   /** See `NodeView`. */
   readonly chainsAt?: NodeView['chainsAt'];
   /** Now, of CLOCK_MONOTONIC. */
@@ -92,26 +90,28 @@ export class LossReader implements Disposable {
   readonly #formerIndexes = new Map<IpFamily, ServiceIndex>();
   #conntrack: ConntrackState | undefined;
   readonly #overflows: ListenOverflows;
+  readonly #firstHops: Readonly<Record<IpFamily, number>>;
   /** Of the node, with NodePorts, since the watch began. */
   readonly #addresses = new Set<IpAddress>();
   /** Undefined without the right to list flows, too. */
   #waiting: WaitingFlows | undefined;
   #waitingRead: number = -Infinity;
-  /** Undefined without the right to read flows, too. */
-  #translated: NodeView['isTranslated'];
   readonly #namespaces: NodeNamespaces | undefined;
   #queuesRead: number = -Infinity;
   /** Tables of each family, oldest first. */
   readonly #histories = new Map<IpFamily, AppliedTable[]>();
 
   constructor(sources: LossSources) {
-    const { readCounters, readFile, namespaces, monotonic, unanswered, isTranslated } = sources;
+    const { readCounters, readFile, namespaces, monotonic, unanswered } = sources;
     this.#sources = sources;
-    this.#translated = isTranslated;
     this.#namespaces = namespaces === undefined ? undefined : new NodeNamespaces(namespaces, monotonic);
     this.#refusals = readCounters === undefined ? undefined : new RefusalCounts(readCounters);
     this.#conntrack = readConntrackState(readFile);
     this.#overflows = new ListenOverflows(readFile);
+    this.#firstHops = {
+      IPv4: Number(readFile('/proc/sys/net/ipv4/ip_default_ttl') ?? usualHops),
+      IPv6: Number(readFile('/proc/sys/net/ipv6/conf/default/hop_limit') ?? usualHops),
+    };
     this.#waiting = unanswered === undefined ? undefined : new WaitingFlows(unanswered);
   }
 
@@ -166,23 +166,13 @@ export class LossReader implements Disposable {
               nodeAddresses,
               formerAddresses,
               conntrack,
+              firstHops: this.#firstHops[table.ipFamily],
               chainsAt: this.#sources.chainsAt,
-              isTranslated: (packet) => this.#isTranslated(packet),
             });
       if (loss === undefined) unrelated += drop.count;
       else merge(losses, loss);
     }
     return { losses: [...losses.values()], unrelated };
-  }
-
-  #isTranslated(packet: SentPacket): boolean {
-    try {
-      return this.#translated?.(packet) === true;
-    } catch (error) {
-      if (!(error instanceof HostError)) throw error;
-      this.#translated = undefined;
-      return false;
-    }
   }
 
   /** Looked at once a second while tables change, because the kernel looks at each entry: 10 ms for a table of 262,144 buckets. */
@@ -305,6 +295,7 @@ function indexOf(indexes: Map<IpFamily, ServiceIndex>, table: ForwardingTable): 
   return index;
 }
 
+const usualHops = 64;
 /** Time after a change in which connections to deleted endpoints are looked for. */
 const changingTime = millis(10_000);
 /** A second, less than a reading, which comes twice a second. */

@@ -1,6 +1,6 @@
 import { HostError, millis, parseIp } from '@switchyard/core';
 import { expect, test } from 'vitest';
-import type { UnansweredFlow } from './kernel/tracked-flows.ts';
+import type { UnansweredFlow } from './kernel/unanswered-flows.ts';
 import { LossReader, type LossSources } from './loss-reader.ts';
 import { nodeNetns, placedDrop, tracked } from './testing/placed-drop.ts';
 import { serviceView } from './testing/shop.ts';

@@ -9,7 +9,7 @@ import {
 import { causes } from './causes/causes.ts';
 import type { Loss } from './causes/explain-drop.ts';
 import type { ServiceIndex } from './causes/service-index.ts';
-import type { UnansweredFlow } from './kernel/tracked-flows.ts';
+import type { UnansweredFlow } from './kernel/unanswered-flows.ts';
 import type { ServiceView } from './loss-reader.ts';
 
 /** Readings of drops for which a loss stands for the same connection. */

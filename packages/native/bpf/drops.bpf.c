@@ -74,6 +74,7 @@ static __always_inline bool read_packet(const struct sk_buff *skb, struct sy_dro
     bpf_probe_read_kernel(&ip, sizeof(ip), network);
     if (ip.fragment & bpf_htons(0x1fff)) return false;
     key->protocol = ip.protocol;
+    key->hops = ip.ttl;
     fill_v4(key->source, ip.source);
     fill_v4(key->destination, ip.destination);
     transport = network + (first & 15) * 4;
@@ -82,6 +83,7 @@ static __always_inline bool read_packet(const struct sk_buff *skb, struct sy_dro
     struct sy_ipv6 ip;
     bpf_probe_read_kernel(&ip, sizeof(ip), network);
     key->protocol = ip.next;
+    key->hops = ip.hops;
     __builtin_memcpy(key->source, ip.source, 16);
     __builtin_memcpy(key->destination, ip.destination, 16);
     transport = network + sizeof(ip);

@@ -33,7 +33,8 @@ struct sy_drop_key {
   __u8 protocol;
   __u8 tcp_flags;
   __u8 direction;
-  __u8 unused[7];
+  __u8 hops; // left: TTL or hop limit
+  __u8 unused[6];
 };
 _Static_assert(__builtin_offsetof(struct sy_drop_key, frontend_port) == 80, "frontend_port");
 _Static_assert(__builtin_offsetof(struct sy_drop_key, server_port) == 100, "server_port");

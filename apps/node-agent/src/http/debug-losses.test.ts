@@ -17,6 +17,7 @@ const refused: PlacedDrop = {
   direction: 'request',
   isDirectionGuessed: false,
   tcpFlags: 2,
+  hops: 64,
   flow: undefined,
   netns: 0,
   reason: 'NETFILTER_DROP',

@@ -41,17 +41,13 @@ function parseQuery(parameters: URLSearchParams): LossesQuery | string {
 export type OpenDrops = (signal: AbortSignal) => Promise<KernelDrops>;
 
 /** A kernel's sources of losses. */
-export interface KernelDrops extends Pick<LossSources, 'unanswered' | 'isTranslated'> {
+export interface KernelDrops extends Pick<LossSources, 'unanswered'> {
   readonly counter: DropCounter;
 }
 
 export const openKernelDrops: OpenDrops = async (signal) => {
-  const { isTranslatedConnection, listUnansweredFlows, openDropCounter } = await import('@switchyard/drops');
-  return {
-    counter: await openDropCounter(signal),
-    unanswered: listUnansweredFlows,
-    isTranslated: isTranslatedConnection,
-  };
+  const { listUnansweredFlows, openDropCounter } = await import('@switchyard/drops');
+  return { counter: await openDropCounter(signal), unanswered: listUnansweredFlows };
 };
 
 /** A reader of losses. */
@@ -84,7 +80,6 @@ export async function openReader(state: DebugState, open: OpenDrops, signal: Abo
       chainsAt: chainReader({ clock: state.clock }),
       namespaces: listNamespaces,
       ...(kernel?.unanswered === undefined ? {} : { unanswered: kernel.unanswered }),
-      ...(kernel?.isTranslated === undefined ? {} : { isTranslated: kernel.isTranslated }),
     }),
     obstacle,
   };

@@ -8,7 +8,6 @@ import {
 } from '@switchyard/core';
 import type { PlacedDrop } from '../kernel/drop-counter.ts';
 import type { PacketPlace } from '../kernel/kernel-functions.ts';
-import type { SentPacket } from '../kernel/tracked-flows.ts';
 import type { ServerPlace, ServiceIndex } from './service-index.ts';
 
 /** Facts about a node, to explain its drops. */
@@ -32,8 +31,8 @@ export interface NodeView {
   readonly netns: number;
   /** Since the last reading: new flows for which connection tracking had no room, and those that clashed with another. */
   readonly conntrack: { readonly full: number; readonly clashes: number };
-  /** Whether connection tracking of the node led a connection to its endpoint. Default: unknown. */
-  readonly isTranslated?: ((packet: SentPacket) => boolean) | undefined;
+  /** TTL or hop limit of packets that the node itself sends. */
+  readonly firstHops: number;
   /** Chains of other programs at a hook, as `family table chain`. Default: unknown. */
   readonly chainsAt?: ((hook: PacketPlace, ipFamily: IpFamily) => readonly string[]) | undefined;
 }

@@ -3,21 +3,15 @@ import { type Subject, tcpFlagBits } from './drop-subject.ts';
 
 /**
  * Whether a first packet straight to an endpoint is of no Service: no proxy may choose the endpoint, or it did so until a moment ago and the
- * node itself sends, without translation. Such as readiness probes of a pod that does not listen yet, or that ends.
+ * node itself sends. Such as readiness probes of a pod that does not listen yet, or that ends.
  */
 export function isOfNoService(subject: Subject): boolean {
   const { drop, client, isEndpoint, isFormer, view } = subject;
   if (!isEndpoint || drop.direction === 'answer') return false;
   if (drop.protocol === 'TCP' && (drop.tcpFlags & tcpFlagBits.syn) === 0) return false; // the connection began before
-  const isProbe = (isFormer && view.nodeAddresses.has(client)) || !isUsedByProxies(subject);
-  return isProbe && !wasTranslated(subject);
-}
-
-/** A pod's namespace does not have the node's connection tracking. Of UDP it is not known. */
-function wasTranslated({ drop, view }: Subject): boolean {
-  const { source, sourcePort, destination, destinationPort } = drop;
-  const packet = { client: source, clientPort: sourcePort, endpoint: destination, endpointPort: destinationPort };
-  return drop.protocol === 'TCP' && view.isTranslated?.(packet) === true;
+  const isOfNode = view.nodeAddresses.has(client);
+  if (isOfNode && drop.hops !== view.firstHops) return false; // the node sent it on with its own address, such as to a NodePort
+  return (isFormer && isOfNode) || !isUsedByProxies(subject);
 }
 
 function isUsedByProxies({ asked, services, view }: Subject): boolean {

@@ -21,6 +21,7 @@ interface KeyFields {
   readonly protocol?: number;
   readonly tcpFlags?: number;
   readonly direction?: number;
+  readonly hops?: number;
 }
 
 function keyOf(fields: KeyFields): Uint8Array {
@@ -39,7 +40,8 @@ function keyOf(fields: KeyFields): Uint8Array {
     fields.protocol ?? 6,
     fields.tcpFlags ?? 0,
     fields.direction ?? direction.guessedRequest,
-    ...bigEndian(0, 7), // unused
+    fields.hops ?? 64,
+    ...bigEndian(0, 6), // unused
   ]);
 }
 
@@ -89,7 +91,7 @@ test('a record has the sizes of the structures in drops.h', () => {
 
 test('a record has every field of an IPv4 packet without a flow', () => {
   const record = read(
-    { source: '10.244.9.9', destination: '10.96.0.10', netns: 4026532500, tcpFlags: 2 },
+    { source: '10.244.9.9', destination: '10.96.0.10', netns: 4026532500, tcpFlags: 2, hops: 255 },
     {
       count: 3_000_000_000_000,
       last: 12_345_678_900,
@@ -108,6 +110,7 @@ test('a record has every field of an IPv4 packet without a flow', () => {
     direction: 'request',
     isDirectionGuessed: true,
     tcpFlags: 2,
+    hops: 255,
     flow: undefined,
     netns: 4026532500,
     reason: 'NETFILTER_DROP',

@@ -13,6 +13,8 @@ export interface DropRecord {
   readonly isDirectionGuessed: boolean;
   /** Bits FIN 1, SYN 2, RST 4, ACK 16, and 128 for a segment with data; 0 for other protocols. */
   readonly tcpFlags: number;
+  /** TTL or hop limit as it was dropped: each router on its way has taken one off. */
+  readonly hops: number;
   /** Of connection tracking; undefined where it had none. */
   readonly flow: TrackedFlow | undefined;
   /** Cookie of the network namespace; 0: unknown. */
@@ -75,6 +77,7 @@ export function readDropRecord(
     direction: answers.has(direction) ? 'answer' : 'request',
     isDirectionGuessed: direction >= firstGuess,
     tcpFlags: from.getUint8(103),
+    hops: from.getUint8(105),
     flow: flowOf(key, direction),
     netns: Number(from.getBigUint64(88, true)),
     reason: reasons.get(number) ?? `reason ${number}`,

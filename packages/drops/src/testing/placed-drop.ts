@@ -31,6 +31,7 @@ export function placedDrop({ from = '10.244.9.9:40000', to = '10.96.0.10:80', ..
     direction: 'request',
     isDirectionGuessed: spec.flow === undefined,
     tcpFlags: protocol === 'TCP' ? tcp.syn : 0,
+    hops: 64,
     flow: undefined,
     netns: nodeNetns,
     reason: 'NETFILTER_DROP',

@@ -83,6 +83,7 @@ export function nodeView(overrides: Partial<NodeView> = {}): NodeView {
     formerAddresses: new Set(),
     netns: nodeNetns,
     conntrack: { full: 0, clashes: 0 },
+    firstHops: 64,
     ...overrides,
   };
 }

@@ -192,6 +192,26 @@ export const injectedCauses: readonly InjectedCause[] = [
   staleRules('flow that connection tracking leads to a deleted endpoint', 'staleFlow', ['UDP']),
   staleRules('new flow that a stopped proxy leads to a deleted endpoint', 'staleRule', ['TCP', 'UDP']),
   {
+    name: 'NodePort that a stopped proxy leads to a pod which has ended, behind the address of the node',
+    cause: 'applicationGone',
+    protocols: ['TCP'],
+    onlyObserved: true,
+    inject: async (site, given) => {
+      const place = unserved(given); // the application has ended
+      const { ipFamily, service } = place;
+      const endpoints = [{ address: addressOf(site.server, ipFamily) }];
+      const { nodePorts } = await site.make({ ...place, name: service, endpoints, spec: { type: 'NodePort' } });
+      await sleep(3_300); // the proxy may have the table of 3 s before
+      site.pauseProxy();
+      await site.replaceEndpoint(service, addressOf(site.remote, ipFamily));
+      const address = site.node.addresses[ipFamily] ?? '';
+      return {
+        send: attempt(site.outside, { address, port: nodePorts }),
+        undo: async () => site.resumeProxy(),
+      };
+    },
+  },
+  {
     name: 'address that the node no longer has',
     cause: 'addressGone',
     families: ['IPv4'],

@@ -1,4 +1,4 @@
-import { type IpAddress, ipFamilyOf, ipFromBytes, type IpFamily, ipToBytes } from '@switchyard/core';
+import { type IpAddress, ipFromBytes, type IpFamily } from '@switchyard/core';
 import {
   addressFamilies,
   NetlinkAsker,
@@ -35,7 +35,6 @@ const addressParts: Readonly<Record<IpFamily, { readonly source: number; readonl
 const seenReply = 1 << 1; // IPS_SEEN_REPLY
 const destinationTranslated = 1 << 5; // IPS_DST_NAT
 const tcp = 6;
-const noEntry = 2; // ENOENT
 const headerLength = 4; // of nfgenmsg
 const allFamilies = 0; // AF_UNSPEC: one walk over the table
 
@@ -59,47 +58,6 @@ export function listUnansweredFlows(): readonly UnansweredFlow[] {
     if (flow !== undefined) count++;
     return flow;
   });
-}
-
-/** A TCP packet as an endpoint gets it, after all translation. */
-export interface SentPacket {
-  readonly client: IpAddress;
-  readonly clientPort: number;
-  readonly endpoint: IpAddress;
-  readonly endpointPort: number;
-}
-
-/**
- * Whether connection tracking of this network namespace led the packet's connection to its endpoint; false for one that it does not have. Throws
- * `HostError` without CAP_NET_ADMIN.
- */
-export function isTranslatedConnection({ client, clientPort, endpoint, endpointPort }: SentPacket): boolean {
-  using socket = openNetlinkSocket({ protocol: 'netfilter' });
-  const asker = new NetlinkAsker(socket, { attempt: 'cannot read a tracked flow', code: 'conntrack' });
-  const ipFamily = ipFamilyOf(client);
-  const names = addressParts[ipFamily];
-  const body: WriteBody = (writer) => {
-    writer.netfilterHeader(addressFamilies[ipFamily], 0);
-    writer.nested(entry.reply, () => {
-      writer.nested(tuple.addresses, () => {
-        writer.attributeBytes(names.source, ipToBytes(endpoint));
-        writer.attributeBytes(names.destination, ipToBytes(client));
-      });
-      writer.nested(tuple.protocol, () => {
-        writer.attributeUint8(part.number, tcp);
-        writer.attributeUint16be(part.sourcePort, endpointPort);
-        writer.attributeUint16be(part.destinationPort, clientPort);
-      });
-    });
-  };
-  const status = asker.get(getEntries, body, {
-    read: (bytes, { start, end }) =>
-      [...readAttributes(bytes, start + headerLength, end)]
-        .filter(({ type }) => type === entry.status)
-        .map((found) => readUint32be(bytes, found.start))[0],
-    isAbsent: (errno) => errno === noEntry,
-  });
-  return ((status ?? 0) & destinationTranslated) !== 0;
 }
 
 interface Place {
