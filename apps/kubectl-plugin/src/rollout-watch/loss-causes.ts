@@ -2,9 +2,9 @@ import { assertNever, millis, type Millis } from '@switchyard/core';
 import { changeApplies } from './apply-delays.ts';
 import type { PacketLoss, PodTimes, RequestResult, RolloutRecording } from './recording.ts';
 
-/** A lost request with its cause. All causes are joined by time. */
+/** A lost request with its cause. All but `slowAnswer` are joined by time. */
 export interface LostRequest extends RequestResult {
-  /** An agent's cause, `noReadyPod`, `podEnds` or `unexplained`. */
+  /** An agent's cause, `noReadyPod`, `podEnds`, `slowAnswer` or `unexplained`. */
   readonly cause: string;
   readonly why: string;
 }
@@ -50,10 +50,13 @@ export function explainRequests(recording: RolloutRecording, options: CauseOptio
 
 /** Whether a pod, or a load balancer, had accepted the connection: then no Service refused it. */
 function wasAccepted({ outcome }: RequestResult): boolean {
-  return outcome === 'reset' || outcome === 'empty' || outcome === 'error';
+  return outcome === 'reset' || outcome === 'empty' || outcome === 'unanswered' || outcome === 'error';
 }
 
 function unexplained({ outcome }: RequestResult): Pick<LossPeriod, 'cause' | 'why'> {
+  if (outcome === 'unanswered') {
+    return { cause: 'slowAnswer', why: 'the connection was accepted, and the application did not answer in time' };
+  }
   return { cause: 'unexplained', why: `no pod ended and no agent reported a loss at its time; ${meaning(outcome)}` };
 }
 
@@ -63,6 +66,8 @@ function meaning(outcome: RequestResult['outcome']): string {
       return 'it was answered';
     case 'timeout':
       return 'no answer came';
+    case 'unanswered':
+      return 'a connection was accepted, and no answer came';
     case 'dropped':
       return "this machine's kernel refused to send it";
     case 'refused':

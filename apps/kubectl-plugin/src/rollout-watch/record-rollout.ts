@@ -96,7 +96,7 @@ function recordingOf(cluster: ClusterWatch, { start, watches, requests }: Record
     nodes: watches.map(({ state }) => state),
     applies: inOrder(watches.flatMap(({ applies }) => applies)),
     packets: inOrder(packets),
-    requests,
+    requests: requests?.filter(({ doneAt }) => doneAt >= begin),
   };
 }
 

@@ -49,10 +49,14 @@ export interface PacketLoss {
   readonly count: number;
 }
 
-/** Outcome of a request, as the lab's load generator names it. `failed`: no HTTP status, and for none of the other reasons. */
+/**
+ * Outcome of a request, as the lab's load generator names it. `timeout`: no connection in time; `unanswered`: a connection, and no answer in time;
+ * `failed`: no HTTP status, and for none of the other reasons.
+ */
 export type RequestOutcome =
   | 'answered'
   | 'timeout'
+  | 'unanswered'
   | 'dropped'
   | 'refused'
   | 'reset'

@@ -39,7 +39,7 @@ test.each<[outcome: string, listener: RequestListener]>([
   ['error', (_, response) => response.writeHead(503).end()],
   ['empty', (request) => request.socket.end()],
   ['reset', (request) => request.socket.resetAndDestroy()],
-  ['timeout', () => undefined],
+  ['unanswered', () => undefined],
 ])('%s', async (outcome, listener) => {
   expect(await outcomes(3, listener)).toEqual([outcome]);
 });

@@ -41,12 +41,14 @@ async function sendRequest({ url, clock }: LoadOptions): Promise<RequestResult> 
     response.on('end', () => resolve(status >= 200 && status < 300 ? 'answered' : 'error'));
     response.resume();
   });
+  let isConnected = false;
+  attempt.on('socket', (socket) => socket.once('connect', () => (isConnected = true)));
   attempt.on('error', (error) => resolve(outcomeOf(error)));
   attempt.end();
   const done = new AbortController();
   const limit = clock.sleep(requestTimeout, done.signal).then(
     // An answer that arrived while this process was busy is read first.
-    () => clock.sleep(millis(1), done.signal).then(() => resolve('timeout')),
+    () => clock.sleep(millis(1), done.signal).then(() => resolve(isConnected ? 'unanswered' : 'timeout')),
   );
   limit.catch(() => undefined); // stopped by the outcome
   const outcome = await promise;

@@ -51,7 +51,7 @@ function requests(lost: Readonly<Record<number, RequestOutcome>>): readonly Requ
   return Array.from({ length: 80 }, (_, index) => {
     const outcome = lost[index] ?? 'answered';
     const sentAt = at(-1 + index / 10);
-    return { sentAt, doneAt: millis(sentAt + (outcome === 'timeout' ? 900 : 4)), outcome };
+    return { sentAt, doneAt: millis(sentAt + (outcome === 'timeout' || outcome === 'unanswered' ? 900 : 4)), outcome };
   });
 }
 
@@ -116,7 +116,7 @@ const calm: RolloutRecording = { ...surge, nodes: surge.nodes.slice(0, 1), packe
 const observed: RolloutRecording = {
   ...surge,
   nodes: surge.nodes.map((one) => ({ ...one, isObserver: true })),
-  requests: requests({ 34: 'refused', 60: 'timeout' }),
+  requests: requests({ 34: 'refused', 60: 'timeout', 70: 'unanswered' }),
   packets: [],
 };
 
