@@ -17,6 +17,7 @@ import {
   type Reconciler,
 } from '@switchyard/core/engine';
 import { type LeveledLogger, logLevelOf, nodeAddresses } from '@switchyard/host';
+import { openProxyChoices } from '@switchyard/netfilter';
 import type { RunConfig } from './config.ts';
 import type { BindTarget } from './config/run-config.ts';
 import { configzDocument, flagzValues } from './config/documents.ts';
@@ -27,6 +28,8 @@ import { createMetricsPage } from './metrics/metrics-page.ts';
 import { OwnNode } from './node/own-node.ts';
 import { tableOptionsOf } from './node-settings.ts';
 import { openSource } from './open-source.ts';
+import type { DrainState } from './drain/drain-routes.ts';
+import { countConnections } from './drain/open-connections.ts';
 import { version } from './version.ts';
 
 /** An observer's configuration and machine. */
@@ -80,8 +83,9 @@ export async function runObserver(
     metrics,
   });
   const metricsServer = observedFrom(config);
+  const debug = debugState({ config, ipFamilies, node, reconciler, applied });
   const endpoints = {
-    config: { ...config, healthz: undefined, metricsServer },
+    config: { ...config, healthz: config.drainGate ? healthOf(config) : undefined, metricsServer },
     health: () => proxyHealth({ ...reconciler.status(), timeout: millis(2 * config.syncPeriod) }),
     metricsPage,
     views: {
@@ -90,7 +94,8 @@ export async function runObserver(
       setVerbosity: (verbosity: number) => logger.setLevel(logLevelOf(verbosity)),
       process: { startTime, nodeVersion: process.version, version, commandLine: process.argv },
     },
-    debug: debugState({ config, ipFamilies, node, reconciler, applied }),
+    debug,
+    drain: config.drainGate ? drainState(debug) : undefined,
     listener: createHttpListener(),
     events,
     clock: systemClock,
@@ -141,6 +146,12 @@ function debugState({ config, ipFamilies, node, reconciler, applied }: ObservedP
   };
 }
 
+/** The proxy has the node's health checks, and its rules acknowledge a change. */
+function drainState(debug: DebugState): DrainState {
+  const openChoices: DrainState['openChoices'] = (ipFamily) => openProxyChoices(ipFamily);
+  return { ...debug, healthClients: () => undefined, countConnections, openChoices };
+}
+
 /** kube-proxy waits a second between two syncs, each of which may take as long (docs/figures.md). */
 const kubeProxyLag = seconds(3);
 
@@ -148,6 +159,12 @@ const kubeProxyLag = seconds(3);
 function observedFrom({ flags, metricsServer }: RunConfig): BindTarget | undefined {
   const own = { address: parseIp('127.0.0.1'), port: 10_239 as Port }; // a valid port
   return flags.get('metrics-bind-address') === undefined ? own : metricsServer;
+}
+
+/** Where a drain gate reaches it: see `observedFrom`. */
+function healthOf({ flags, healthz }: RunConfig): BindTarget | undefined {
+  const own = { address: healthz?.address ?? parseIp('0.0.0.0'), port: 10_238 as Port }; // a valid port
+  return flags.get('healthz-bind-address') === undefined ? own : healthz;
 }
 
 const capabilities: BackendCapabilities = {

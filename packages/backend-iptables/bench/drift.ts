@@ -1,3 +1,4 @@
+import { serviceChains } from '@switchyard/netfilter/iptables';
 /**
  * Measures the cost of noticing and healing foreign changes, and of reading counters. For each variant and size: the load with the watch beside
  * it (which must report nothing), a reading of counters, a look at the tables, and heals from the report to the end of the apply.
@@ -9,7 +10,6 @@ import { type ForwardingTable, millis, noopLogger, seconds, systemClock } from '
 import type { IptablesVariant } from '@switchyard/netfilter/iptables';
 import { createLab, runnerIn } from '@switchyard/lab';
 import { LegacyLook } from '../src/watch/legacy-look.ts';
-import { serviceChains } from '../src/render/names.ts';
 import { openBackend } from '../src/open-backend.ts';
 import { clusterOf } from './cluster.ts';
 

@@ -1,5 +1,6 @@
+import { endpointChain, portNameOf, serviceChains } from '@switchyard/netfilter/iptables';
 import type { Endpoint, ForwardingTable, ServiceForwarding } from '@switchyard/core';
-import { chainNames, endpointChain, portNameOf, serviceChains } from '../src/render/names.ts';
+import { chainNames } from '../src/render/names.ts';
 
 /**
  * Input of kube-proxy 1.36 for `iptables-restore --noflush --counters`, for the baseline of the bench: Services with a

@@ -78,6 +78,11 @@ test.each<readonly [string, Partial<NodeReply>, RegExp]>([
     /policy Local, and no other endpoint there/,
   ],
   [
+    'observes a proxy that is late',
+    { slicesVersion: 105, used: [use({ policies: ['Cluster'], isLate: true })] },
+    /not applied it yet: the rules of its kube-proxy for shop\/cart are those of before/,
+  ],
+  [
     'is still checked by a load balancer',
     { slicesVersion: 105, used: [use({ checkedBy: [{ address: '172.18.0.5', failures: 2 }] })] },
     /load balancer 172.18.0.5 of shop\/cart got 2 of 3 failing health checks/,

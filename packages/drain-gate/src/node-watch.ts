@@ -43,7 +43,7 @@ export class NodeWatch {
   readonly #wants = new Set<Want>();
   /** Version that the node has, as far as known. */
   #version = 0;
-  /** Whether health checks, which change without a version, decide. */
+  /** Whether health checks or the rules of an observed proxy, which change without a version, decide. */
   #dependsOnChecks = false;
   /** Of the request in progress, if it only waits for the next change. */
   #idle: AbortController | undefined;
@@ -77,7 +77,7 @@ export class NodeWatch {
         const reply = await this.#ask(wants);
         if (reply === undefined) continue; // asked anew, with one more
         this.#version = reply.slicesVersion;
-        this.#dependsOnChecks = reply.used.some(({ checkedBy }) => checkedBy !== undefined);
+        this.#dependsOnChecks = reply.used.some(({ checkedBy, isLate }) => checkedBy !== undefined || isLate === true);
         for (const want of wants) this.#judge(want, reply);
         pause = retry.first;
       } catch (error) {
@@ -145,7 +145,9 @@ export class NodeWatch {
   }
 
   /** Undefined if the load balancers have left the node, and no other client gets there. */
-  #useText({ service, policies, checkedBy }: PodUse): string | undefined {
+  #useText({ service, policies, isLate, checkedBy }: PodUse): string | undefined {
+    if (isLate === true)
+      return `has not applied it yet: the rules of its kube-proxy for ${service} are those of before`;
     if (policies.includes('Cluster')) return `still chooses it: ${service} has no other endpoint`;
     if (checkedBy === undefined) return `still chooses it: ${service} has policy Local, and no other endpoint there`;
     const { failures: needed } = this.#options;

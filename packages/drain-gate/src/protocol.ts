@@ -33,6 +33,8 @@ export interface ServedPod {
 /** A pod that ends, and that the node may still choose for a new connection. */
 export interface PodUse extends ServedPod {
   readonly policies: readonly TrafficPolicy[];
+  /** Another proxy's rules are still those of before: it chooses a pod that it must not choose any more, or not yet one that it must. */
+  readonly isLate?: boolean;
   /** Only if nothing but traffic from outside can get there: who checks whether this node has endpoints. */
   readonly checkedBy?: readonly CheckingClient[];
 }

@@ -16,6 +16,7 @@ export {
   listTables,
   type TablePlace,
 } from './nftables/tables.ts';
+export { type ChosenPlace, openProxyChoices, type ProxyChoices, type ReadChoices } from './kube-proxy/read-choices.ts';
 export * from './nftables/constants.ts';
 export { ForeignTransactions } from './nftables/foreign-transactions.ts';
 export * from './nftables/rules-reader.ts';

@@ -1,4 +1,4 @@
-import { type IpFamily, millis } from '@switchyard/core';
+import { HostError, type IpFamily, millis } from '@switchyard/core';
 import type { HttpAnswer } from '@switchyard/core/health';
 import {
   type EndpointSpec,
@@ -132,6 +132,53 @@ test.each<readonly [string, readonly EndpointSpec[], ServiceSpec, readonly objec
 ])('a pod %s', async (_, endpoints, spec, expected) => {
   expect((await nodeAnswer(cartState(endpoints, spec), 'service=shop/cart')).used).toEqual(expected);
   expect((await nodeAnswer(cartState(endpoints, spec), 'service=shop/none')).used).toEqual([]);
+});
+
+/** Rules of an observed proxy that choose these addresses under policy Cluster, and none under Local. */
+function choicesOf(chosen: () => readonly string[]): Pick<DrainState, 'openChoices'> {
+  const read = () => ({
+    isChosen: (policy: string, { address }: { readonly address: string }) =>
+      policy === 'Cluster' ? chosen().includes(address) : undefined,
+  });
+  return { openChoices: () => Object.assign(read, { [Symbol.dispose]: () => undefined }) };
+}
+
+const ending = cartState([{ ...own, terminating: true }, other, { ip: '10.244.2.6', node: 'n2' }], {
+  external: 'Cluster',
+});
+const late = (address: string): object => ({ address, service: 'shop/cart', policies: ['Cluster'], isLate: true });
+
+test('an observer answers when the rules of its proxy are as they should be', async () => {
+  const clock = new ManualClock();
+  let chosen = [own.ip, other.ip];
+  const state = { ...ending, clock, ...choicesOf(() => chosen) };
+  const answer = nodeAnswer(state, 'after=105&service=shop/cart&seconds=10');
+  await clock.advance(1000);
+  chosen = [other.ip, '10.244.2.6'];
+  await clock.advance(25);
+  expect((await answer).used).toEqual([]);
+});
+
+test('an observer names what its proxy has not written in time, and does not wait for what comes later', async () => {
+  const clock = new ManualClock();
+  let chosen = [own.ip, other.ip];
+  const state = { ...ending, clock, ...choicesOf(() => chosen) };
+  const answer = nodeAnswer(state, 'after=105&service=shop/cart&seconds=10');
+  await clock.advance(10_000);
+  expect((await answer).used).toEqual([late(own.ip), late('10.244.2.6')]);
+  const next = nodeAnswer(state, 'after=105&service=shop/cart&seconds=10');
+  await clock.advance(25);
+  chosen = ['10.244.2.6'];
+  await clock.advance(25);
+  expect((await next).used).toEqual([late(other.ip)]);
+});
+
+test('an observer that cannot read the rules of its proxy says why', async () => {
+  const openChoices = (): never => {
+    throw new HostError('proxy.rules', 'none are in nftables');
+  };
+  const answer = await ask({ ...ending, openChoices }, '/drain/node?service=shop/cart');
+  expect(answer).toMatchObject({ status: 503, body: 'none are in nftables\n' });
 });
 
 test('an asked Service whose last apply failed is named', async () => {

@@ -1,5 +1,6 @@
 import {
   type ForwardingTable,
+  HostError,
   type IpAddress,
   isOffered,
   messageOf,
@@ -22,11 +23,14 @@ import {
 } from '@switchyard/drain-gate';
 import type { DebugState } from '../http/debug-state.ts';
 import { get, type Route } from '../http/route.ts';
+import { lateEndpoints, type OpenChoices } from './late-endpoints.ts';
 
 /** State for the answers to a drain gate. */
 export interface DrainState extends Pick<DebugState, 'nodeName' | 'tables' | 'status' | 'onApplied' | 'clock'> {
   /** Who checks the health of a Service here; undefined without a health check of it. */
   readonly healthClients: (service: ServiceKey) => readonly HealthClient[] | undefined;
+  /** Of an observer: the rules that acknowledge a change, those of the proxy that it observes. Default: the tables are in the kernel. */
+  readonly openChoices?: OpenChoices;
   /** Number of connections of a pod. Rejects with `HostError` where they cannot be counted. */
   readonly countConnections: (addresses: readonly IpAddress[], ports: ReadonlySet<number>) => Promise<number>;
 }
@@ -35,6 +39,8 @@ export interface DrainState extends Pick<DebugState, 'nodeName' | 'tables' | 'st
 const maxWaiting = 32;
 /** There is no notice of a change without an apply, such as of an unknown Service. */
 const lookInterval = millis(1000);
+/** Pause between two looks at the rules of an observed proxy. */
+const proxyInterval = millis(25);
 
 /** Routes for a drain gate, on the health port. They only read. */
 export function drainRoutes(state: DrainState): readonly Route[] {
@@ -50,8 +56,13 @@ function nodeRoute(state: DrainState): HttpHandler {
     if (waiting >= maxWaiting) return textAnswer(429, `429 ${maxWaiting} others wait\n`);
     waiting++;
     try {
-      await untilVersion(state, { version: question.after, end: state.clock.monotonic() + question.timeout }, signal);
-      return jsonAnswer(200, nodeReply(state, question.services));
+      const end = state.clock.monotonic() + question.timeout;
+      await untilVersion(state, { version: question.after, end }, signal);
+      const late = await untilProxy(state, { services: question.services, end }, signal);
+      return jsonAnswer(200, nodeReply(state, question.services, late));
+    } catch (error) {
+      if (!(error instanceof HostError)) throw error;
+      return textAnswer(503, `${messageOf(error)}\n`);
     } finally {
       waiting--;
     }
@@ -80,12 +91,29 @@ async function untilVersion(state: DrainState, { version, end }: Deadline, signa
   }
 }
 
+/** Waits until the observed proxy has written what it had not at first; returns what it has not now. Rejects with `HostError`. */
+async function untilProxy(
+  { tables, openChoices, clock }: DrainState,
+  { services, end }: { readonly services: readonly ServiceKey[]; readonly end: number },
+  signal: AbortSignal,
+): Promise<readonly PodUse[]> {
+  if (openChoices === undefined) return [];
+  const textOf = ({ address, service }: PodUse): string => `${service} ${address}`;
+  let late = lateEndpoints(tables(), services, openChoices);
+  const first = new Set(late.map(textOf));
+  while (late.some((one) => first.has(textOf(one))) && clock.monotonic() < end) {
+    await clock.sleep(proxyInterval, signal);
+    late = lateEndpoints(tables(), services, openChoices);
+  }
+  return late;
+}
+
 /** Of the family that is behind. */
 function appliedVersion({ status }: Pick<DrainState, 'status'>): number {
   return Math.min(...[...status().families.values()].map(({ slicesVersion }) => slicesVersion));
 }
 
-function nodeReply(state: DrainState, services: readonly ServiceKey[]): NodeReply {
+function nodeReply(state: DrainState, services: readonly ServiceKey[], late: readonly PodUse[]): NodeReply {
   const tables = [...state.tables().values()];
   const asked = new Set(services);
   const failed = [...state.status().families.values()]
@@ -96,7 +124,7 @@ function nodeReply(state: DrainState, services: readonly ServiceKey[]): NodeRepl
     node: state.nodeName,
     slicesVersion: appliedVersion(state),
     failed: [...new Set(failed)],
-    used: [...asked].flatMap((service) => usesOf(service, tables, state)),
+    used: [...late, ...[...asked].flatMap((service) => usesOf(service, tables, state))],
   };
 }
 

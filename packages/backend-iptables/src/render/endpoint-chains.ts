@@ -1,6 +1,7 @@
+import { endpointChain } from '@switchyard/netfilter/iptables';
 import { addressAndPort, type Endpoint, type TrafficPolicy } from '@switchyard/core';
 import type { Chain, RuleText } from './chains.ts';
-import { chainNames, endpointChain } from './names.ts';
+import { chainNames } from './names.ts';
 import { commentOf, hostMask, ruleOf } from './rule-text.ts';
 import { leadsTo, type ServicePlan } from './service-plan.ts';
 

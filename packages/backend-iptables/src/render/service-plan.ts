@@ -1,3 +1,4 @@
+import { portNameOf, type ServiceChainNames, serviceChains } from '@switchyard/netfilter/iptables';
 import {
   type Cidr,
   type Decision,
@@ -11,7 +12,6 @@ import {
   type TrafficPolicy,
   UsageError,
 } from '@switchyard/core';
-import { portNameOf, type ServiceChainNames, serviceChains } from './names.ts';
 import type { RenderOptions } from './options.ts';
 import type { ProtocolName } from './rule-text.ts';
 

@@ -1,3 +1,4 @@
+import { endpointChain, serviceChains } from '@switchyard/netfilter/iptables';
 import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
 import { type ClusterEvent, ipFamilies, type ServicePortKey } from '@switchyard/core';
@@ -12,7 +13,6 @@ import {
   startEchoServer,
 } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { endpointChain, serviceChains } from '../../src/render/names.ts';
 import { Healing } from './healing.ts';
 import { signal, variant } from './support.ts';
 

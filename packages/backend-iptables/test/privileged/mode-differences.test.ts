@@ -1,3 +1,4 @@
+import { serviceChains } from '@switchyard/netfilter/iptables';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { DataplaneBackend } from '@switchyard/core/engine';
@@ -6,7 +7,6 @@ import { service, type ServiceSpec, slice, tableOf, tableOptions } from '@switch
 import { createSite, type Site, sitePort } from '@switchyard/lab';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type IptablesHost, iptablesBackend } from '../../src/index.ts';
-import { serviceChains } from '../../src/render/names.ts';
 import { hostOf } from './site-host.ts';
 import { signal, variant } from './support.ts';
 

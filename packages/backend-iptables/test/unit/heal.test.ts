@@ -1,8 +1,8 @@
+import { serviceChains } from '@switchyard/netfilter/iptables';
 import type { ForwardingTable, ServicePortKey } from '@switchyard/core';
 import { situation, there } from '@switchyard/core/testing';
 import type { CommandOptions } from '@switchyard/host';
 import { describe, expect, test } from 'vitest';
-import { serviceChains } from '../../src/render/names.ts';
 import { FakeIptables } from '../../src/testing/index.ts';
 import { Driven, signal } from './support.ts';
 

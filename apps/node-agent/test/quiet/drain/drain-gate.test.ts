@@ -10,11 +10,17 @@ import { type DrainSite, hook, openDrainSite } from './drain-site.ts';
 const { signal } = new AbortController();
 const replicas = 3;
 
-describe.each(agentModes)('rolling updates behind a drain gate, %s', (proxyMode) => {
+const proxies = [
+  ...agentModes.map((proxyMode) => ({ name: proxyMode as string, proxyMode, isObserved: false })),
+  // The rules of the iptables mode have the names of kube-proxy's, and are as late.
+  { name: 'iptables, observed', proxyMode: 'iptables' as const, isObserved: true },
+];
+
+describe.each(proxies)('rolling updates behind a drain gate, $name', ({ proxyMode, isObserved }) => {
   let site: DrainSite;
 
   beforeAll(async () => {
-    site = await openDrainSite({ proxyMode, policy: 'Cluster', replicas, isAlone: false }, signal);
+    site = await openDrainSite({ proxyMode, policy: 'Cluster', replicas, isAlone: false, isObserved }, signal);
   });
   afterAll(() => site?.[Symbol.asyncDispose]());
 

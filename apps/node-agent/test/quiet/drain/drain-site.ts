@@ -26,6 +26,8 @@ export interface DrainSiteOptions {
   readonly replicas: number;
   /** Whether each pod needs a node of its own. */
   readonly isAlone: boolean;
+  /** Whether observers beside the agents answer the gate. */
+  readonly isObserved?: boolean;
 }
 
 /** Three nodes with agents and a drain gate, and an application that stops at once after SIGTERM and asks the gate before. */
@@ -49,16 +51,21 @@ export interface DrainSite extends AsyncDisposable {
 }
 
 export async function openDrainSite(options: DrainSiteOptions, signal: AbortSignal): Promise<DrainSite> {
-  const { proxyMode, policy, replicas } = options;
+  const { proxyMode, policy, replicas, isObserved = false } = options;
   await using stack = new AsyncDisposableStack();
-  const name = `gate${proxyMode.slice(0, 3)}${policy === 'Local' ? 'l' : ''}`;
+  const name = `gate${proxyMode.slice(0, 3)}${policy === 'Local' ? 'l' : ''}${isObserved ? 'o' : ''}`;
   const cluster = stack.use(await startCluster({ name, nodes: 3, ipFamilies: ['IPv4'] }, signal));
   const { lab, api } = cluster;
   const nodes = lab.nodes as unknown as DrainSite['nodes'];
-  const agents = await cluster.startAgents({ proxyMode, args: ['--switchyard-drain-gate'] }, signal);
+  const answers = '--switchyard-drain-gate';
+  const agents = await cluster.startAgents({ proxyMode, args: isObserved ? [] : [answers] }, signal);
   await waitForAgents(lab, agents, signal);
+  if (isObserved)
+    for (const node of nodes)
+      cluster.startAgent(node, { args: ['--switchyard-observe', answers, '--healthz-bind-address=0.0.0.0:10238'] });
   const [first] = nodes;
-  const args = ['drain-gate', `--kubeconfig=${cluster.insideKubeconfig}`];
+  const port = isObserved ? ['--node-port=10238'] : [];
+  const args = ['drain-gate', `--kubeconfig=${cluster.insideKubeconfig}`, ...port];
   const running = first.spawn(program, args, { logName: 'gate' });
   const gate = `${first.addresses.IPv4}:10247`;
   await until(async () => (await first.run('curl', ['-sf', `http://${gate}/healthz`])).exitCode === 0);

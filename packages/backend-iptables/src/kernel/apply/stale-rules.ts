@@ -1,5 +1,4 @@
-import { isServiceChain } from '@switchyard/netfilter/iptables';
-import { serviceChains } from '../../render/names.ts';
+import { isServiceChain, serviceChains } from '@switchyard/netfilter/iptables';
 import type { ChainRule, RenderedSettings, RuleText } from '../../render/chains.ts';
 import type { Clock, Millis, ServiceForwarding, ServicePortKey } from '@switchyard/core';
 import type { ChainRef, Change } from './change.ts';

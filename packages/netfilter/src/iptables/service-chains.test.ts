@@ -1,6 +1,6 @@
 import { type Protocol, serviceKey, servicePortKey } from '@switchyard/core';
 import { expect, test } from 'vitest';
-import { endpointChain, portNameOf, serviceChains } from './names.ts';
+import { endpointChain, portNameOf, serviceChains } from './service-chains.ts';
 
 const key = (namespace: string, name: string, port: string, protocol: Protocol) =>
   servicePortKey(serviceKey(namespace, name), port, protocol);
