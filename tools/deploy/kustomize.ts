@@ -15,6 +15,7 @@ export const overlays = [
   'clean-up',
   'observer',
   'drain-gate',
+  'drain-gate-observer',
 ] as const;
 
 export type Overlay = (typeof overlays)[number];

@@ -1,4 +1,5 @@
 import type { Millis } from '@switchyard/core';
+import type { DaemonSet } from '@switchyard/core/kubernetes';
 import type { ExplainedCause, ProxyTiming } from '@switchyard/loss';
 import {
   forecast,
@@ -108,10 +109,17 @@ function slowDelay({ delay }: RolloutObjects, { timing: proxy }: DetectedProxy):
   return delay.longest > longest ? delay : undefined;
 }
 
-/** The gate needs Switchyard's agents. If the cluster cannot be read, a hook that asks the gate has its reason. */
-function gateOf({ hasGate = true }: RolloutObjects, { timing }: DetectedProxy): ForecastConditions['gate'] {
+/** The gate needs Switchyard's agents, or observers beside kube-proxy. If the cluster cannot be read, a hook that asks the gate has its reason. */
+function gateOf({ hasGate = true, daemonSets }: RolloutObjects, { timing }: DetectedProxy): ForecastConditions['gate'] {
   if (!hasGate) return 'absent';
-  return timing === 'switchyard' || timing === 'switchyard-iptables' ? 'answers' : 'expires';
+  const isOwn = timing === 'switchyard' || timing === 'switchyard-iptables';
+  return isOwn || (timing.startsWith('kube-proxy') && daemonSets?.some(isAnsweringObserver)) ? 'answers' : 'expires';
+}
+
+function isAnsweringObserver({ spec }: DaemonSet): boolean {
+  return (spec?.template.spec?.containers ?? []).some(({ command = [] }) =>
+    ['--switchyard-observe', '--switchyard-drain-gate'].every((flag) => command.includes(flag)),
+  );
 }
 
 function pathReport(path: PathForecast, reasons: readonly string[], rate: number): PathReport {

@@ -48,6 +48,17 @@ const kubeadm = {
     },
   ],
 };
+const observer = {
+  metadata: { name: 'switchyard-observer' },
+  spec: {
+    selector: {},
+    template: {
+      spec: {
+        containers: [{ name: 'observer', command: ['kube-proxy', '--switchyard-observe', '--switchyard-drain-gate'] }],
+      },
+    },
+  },
+};
 const measured = { ...kubeadm, delay: { longest: millis(1970), changes: 412, nodes: 4 } };
 const three = { replicas: 3, strategy: { rollingUpdate: { maxSurge: '25%', maxUnavailable: '25%' } } };
 
@@ -81,6 +92,11 @@ test.each<[file: string, changes: ExampleChanges, more: Partial<CheckOptions & R
     { loadBalancer: 'cloud-provider-kind-envoy', drain: seconds(0) },
   ],
   ['drain-gate', { service: clusterIp }, { hasGate: true, proxy: 'switchyard', drain: seconds(0) }],
+  [
+    'drain-gate-beside-kube-proxy',
+    { service: clusterIp },
+    { ...kubeadm, hasGate: true, daemonSets: [...kubeadm.daemonSets, observer] },
+  ],
   [
     'request-hook',
     { service: clusterIp, container: { lifecycle: { preStop: { httpGet: { path: '/quit', port: 8080 } } } } },

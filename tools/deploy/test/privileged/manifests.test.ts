@@ -68,6 +68,11 @@ const expectedNames: Readonly<Record<Overlay, readonly string[]>> = {
   'replace-kubeadm': ['DaemonSet kube-system/kube-proxy'],
   'clean-up': ['DaemonSet kube-system/switchyard-clean-up'],
   observer: ['DaemonSet kube-system/switchyard-observer'],
+  'drain-gate-observer': [
+    'DaemonSet kube-system/switchyard-observer',
+    'Deployment kube-system/switchyard-drain-gate',
+    'Service kube-system/switchyard-drain-gate',
+  ],
   'drain-gate': [
     'ClusterRole switchyard',
     'ClusterRoleBinding switchyard',
@@ -194,6 +199,7 @@ test('the schemas refuse a kind they do not know', () => {
   assert.match(schemaFaults(unknown).join('\n'), /no schema is known/);
 });
 
+const beside = { serviceAccount: { create: false, name: 'kube-proxy' }, rbac: { create: false } };
 // Each row: values; the overlay that makes the same.
 const equalPairs: readonly (readonly [object, Overlay])[] = [
   [{}, 'nftables'],
@@ -202,7 +208,8 @@ const equalPairs: readonly (readonly [object, Overlay])[] = [
   [{ settings: { kubeProxyRules: 'keep' } }, 'custom-settings'],
   [{ configMap: { create: true }, apiServer: 'https://control-plane.example.com:6443' }, 'standalone'],
   [{ drainGate: true }, 'drain-gate'],
-  [{ observe: true, serviceAccount: { create: false, name: 'kube-proxy' }, rbac: { create: false } }, 'observer'],
+  [{ ...beside, observe: true }, 'observer'],
+  [{ ...beside, observe: true, drainGate: true }, 'drain-gate-observer'],
 ];
 
 for (const [values, overlay] of equalPairs) {
