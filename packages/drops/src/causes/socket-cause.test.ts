@@ -42,6 +42,17 @@ describe('a packet straight to an endpoint on which nothing listens', () => {
     expect(causeWith(tableWith({}))).toBe('noListener');
   });
 
+  test('is lost at a frontend that no rule took', () => {
+    const table = tableOf({
+      services: [service('shop/cart', { type: 'NodePort', ports: [{ port: 80, nodePort: 30_080 }] })],
+    });
+    const refused = { ...placedDrop({ to: '192.0.2.1:30080', reason: 'NO_SOCKET', place: place('tcp', 'input') }) };
+    expect(explainDrop(refused, nodeView({ table }))).toMatchObject({
+      cause: 'notYetApplied',
+      why: "no rule of the node's proxy took it at 192.0.2.1:30080: the node has not applied shop/cart:/TCP",
+    });
+  });
+
   test('is lost because its pod ends, if a Service still leads there', () => {
     expect(causeWith(tableWith(draining))).toBe('applicationGone');
     const others = [{ ip: '10.244.2.5', node: 'n2' }];

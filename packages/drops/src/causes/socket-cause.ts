@@ -34,6 +34,11 @@ export function socketCause(subject: Subject): Found | undefined {
     const why = `${endpoint} no longer listens, and proxies may still lead there: its pod ends`;
     return { cause: 'applicationGone', why, certainty: 'sure' };
   }
+  const { asked, isEndpoint, isNode } = subject;
+  if (isNode && !isEndpoint && asked.address === drop.destination && asked.port === drop.destinationPort) {
+    const why = `no rule of the node's proxy took it at ${endpoint}: the node has not applied ${subject.services[0]?.key ?? 'the Service'}`;
+    return { cause: 'notYetApplied', why, certainty: 'likely' };
+  }
   return { cause: 'noListener', why: `nothing listens on ${endpoint}`, certainty: 'sure' };
 }
 
