@@ -87,6 +87,11 @@ test.each<readonly [string, Partial<NodeReply>, RegExp]>([
     { slicesVersion: 105, used: [use({ checkedBy: [{ address: '172.18.0.5', failures: 2 }] })] },
     /load balancer 172.18.0.5 of shop\/cart got 2 of 3 failing health checks/,
   ],
+  [
+    'is used by a load balancer that says so, after more failing checks than are needed',
+    { slicesVersion: 105, used: [use({ checkedBy: [{ address: '172.18.0.5', failures: 9, announced: 'uses' }] })] },
+    /load balancer 172.18.0.5 of shop\/cart still uses the node/,
+  ],
 ])('a node that %s keeps the gate closed', async (_, reply, why) => {
   const news = want(105);
   await asked[0]?.reply(reply);
@@ -104,6 +109,7 @@ test.each<readonly [string, NonNullable<PodUse['checkedBy']>]>([
       { address: '172.18.0.6', failures: 7 },
     ],
   ],
+  ['say that they have left it, before a check failed', [{ address: '172.18.0.5', failures: 0, announced: 'left' }]],
   ['are none', []],
 ])('load balancers that %s do not', async (_, checkedBy) => {
   const news = want(105);

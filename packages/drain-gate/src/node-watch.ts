@@ -1,5 +1,12 @@
 import { type Clock, HostError, messageOf, millis, seconds, type ServiceKey } from '@switchyard/core';
-import { maxServices, type NodeQuestion, type NodeReply, type PodUse, type ServedPod } from './protocol.ts';
+import {
+  type CheckingClient,
+  maxServices,
+  type NodeQuestion,
+  type NodeReply,
+  type PodUse,
+  type ServedPod,
+} from './protocol.ts';
 
 /** Asks one node. Rejects with any error if it gives no answer. */
 export type AskNode = (question: NodeQuestion, signal: AbortSignal) => Promise<NodeReply>;
@@ -22,7 +29,7 @@ export type NodeProgress =
 
 export interface NodeWatchOptions {
   readonly ask: AskNode;
-  /** Failing health checks in a row after which a load balancer has left a node. */
+  /** Failing health checks in a row after which a load balancer that does not announce it has left a node. */
   readonly failures: number;
   readonly clock: Pick<Clock, 'sleep'>;
 }
@@ -150,9 +157,14 @@ export class NodeWatch {
       return `has not applied it yet: the rules of its kube-proxy for ${service} are those of before`;
     if (policies.includes('Cluster')) return `still chooses it: ${service} has no other endpoint`;
     if (checkedBy === undefined) return `still chooses it: ${service} has policy Local, and no other endpoint there`;
+    return checkedBy.map((client) => this.#clientText(client, service)).find((text) => text !== undefined);
+  }
+
+  /** Undefined if it has left the node: by its own word, or because it has seen enough failing checks. */
+  #clientText({ address, failures, announced }: CheckingClient, service: ServiceKey): string | undefined {
     const { failures: needed } = this.#options;
-    const client = checkedBy.find(({ failures }) => failures < needed);
-    if (client === undefined) return undefined;
-    return `load balancer ${client.address} of ${service} got ${client.failures} of ${needed} failing health checks`;
+    const name = `load balancer ${address} of ${service}`;
+    if (announced !== undefined) return announced === 'left' ? undefined : `${name} still uses the node`;
+    return failures < needed ? `${name} got ${failures} of ${needed} failing health checks` : undefined;
   }
 }

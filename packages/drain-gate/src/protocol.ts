@@ -18,10 +18,13 @@ export interface NodeQuestion {
   readonly timeout: Millis;
 }
 
-/** Health checks of a Service that a client of the node's health-check port got an answer 503 to, in a row. */
+/** A client of a Service's health-check port on the node: mostly a load balancer. */
 export interface CheckingClient {
   readonly address: string;
+  /** Answers 503 in a row. */
   readonly failures: number;
+  /** Whether it uses the node, as it says itself; undefined: it does not say, or the agent is too old to know. */
+  readonly announced?: 'uses' | 'left';
 }
 
 /** An address of a pod as an endpoint of a Service. */

@@ -15,7 +15,7 @@ connection is open. Serves GET /drain?pod=ADDRESS; asks the health ports of agen
 
   --bind-address ADDRESS:PORT  default 0.0.0.0:10247
   --node-port PORT             health port of the agents; default 10256
-  --health-check-failures N    failing health checks after which a load balancer has left a node; default 3
+  --health-check-failures N    failing health checks after which a load balancer that does not announce it has left a node; default 3
   --kubeconfig FILE            default: the service account of the pod
   --v N                        verbosity of the log; default 2
 `;

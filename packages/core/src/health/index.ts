@@ -1,4 +1,4 @@
-export type { HealthClient } from './health-clients.ts';
+export type { Announcement, HealthClient } from './health-clients.ts';
 export * from './http-answer.ts';
 export {
   createHttpListener,

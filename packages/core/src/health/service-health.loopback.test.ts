@@ -42,9 +42,12 @@ interface Answer {
   readonly service: unknown;
 }
 
-function ask(port: Port, { host = '127.0.0.1', agent = false as Agent | false, method = 'GET' } = {}): Promise<Answer> {
+function ask(
+  port: Port,
+  { host = '127.0.0.1', agent = false as Agent | false, method = 'GET', headers = {} } = {},
+): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    get({ host, port, agent, method, path: '/some/path?x' }, (response) => {
+    get({ host, port, agent, method, headers, path: '/some/path?x' }, (response) => {
       let body = '';
       response.on('data', (chunk) => (body += String(chunk)));
       response.on('end', () =>
@@ -110,7 +113,7 @@ test('a port that passes to another Service answers for it at once; the old conn
   expect(await ask(port, { agent })).toMatchObject({ status: 200, service: 'pay' });
 });
 
-test('who checks a Service is known by address, as IPv4 on a socket of both families, too', async () => {
+test('who checks a Service is known by address and by what it announces, as IPv4 on a socket of both families, too', async () => {
   const port = await freePort('127.0.0.1');
   const health = serviceHealth('IPv4', ['any']);
   await health.sync(checks(cart, port, 0));
@@ -119,4 +122,6 @@ test('who checks a Service is known by address, as IPv4 on a socket of both fami
   await ask(port);
   await ask(port);
   expect(health.clientsOf(cart)).toEqual([{ address: '127.0.0.1', failures: 2 }]);
+  await ask(port, { headers: { 'Switchyard-Load-Balancer': 'left' } });
+  expect(health.clientsOf(cart)).toEqual([{ address: '127.0.0.1', failures: 3, announced: 'left' }]);
 });

@@ -7,8 +7,8 @@ import type { Port } from '../model/ip/port.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { NodeName, ServiceKey } from '../model/records/keys.ts';
 import { type Clock, type Millis, seconds } from '../base/time.ts';
-import { type HealthClient, HealthClients } from './health-clients.ts';
-import { type HttpAnswer, jsonAnswer } from './http-answer.ts';
+import { announcementOf, type HealthClient, HealthClients } from './health-clients.ts';
+import { type HttpAnswer, type HttpRequest, jsonAnswer } from './http-answer.ts';
 import type { HttpListener, HttpSocket } from './http-listener.ts';
 
 /** Options of the healthCheckNodePort servers of one family. */
@@ -180,7 +180,7 @@ export class ServiceHealth implements AsyncDisposable {
         const target = { ipFamily, address, port: instance.port };
         instance.sockets.set(
           address,
-          await listener.listen(target, ({ client }) => this.#answer(service, instance, client)),
+          await listener.listen(target, (request) => this.#answer(service, instance, request)),
         );
       } catch (error) {
         failure ??= error;
@@ -219,13 +219,14 @@ export class ServiceHealth implements AsyncDisposable {
     );
   }
 
-  #answer(service: ServiceKey, instance: Instance, client: string | undefined): HttpAnswer {
+  #answer(service: ServiceKey, instance: Instance, { client, headers }: HttpRequest): HttpAnswer {
     const { clock } = this.#options;
     const isProxyLive = this.#options.isProxyLive();
     // A connection that outlives its Service must get a 503.
     const localEndpoints = instance.isClosed ? 0 : instance.localEndpoints;
     const isHealthy = localEndpoints > 0 && isProxyLive;
-    if (client !== undefined) instance.clients.note(client, isHealthy, clock.monotonic());
+    const announced = announcementOf(headers);
+    if (client !== undefined) instance.clients.note(client, { isHealthy, announced }, clock.monotonic());
     const [namespace, name] = service.split('/');
     return jsonAnswer(
       isHealthy ? 200 : 503,
