@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { addressAndPort, ipFamilyOf, millis, type Millis, seconds } from '@switchyard/core';
+import { needsKernel } from '../spec/kernel-ports.ts';
 import type { HaproxyBackend } from './haproxy-servers.ts';
 
 /** A Lua program that HAProxy runs beside its traffic. */
@@ -9,14 +10,18 @@ export interface WeightsProgram {
   readonly text: string;
 }
 
-/** Longest wait for an answer. */
-const longestWait: Millis = seconds(5);
+/** Longest wait for an answer, and longest pause between two questions: nodes forget an announcement after 15 s. */
+const longestPause: Millis = seconds(5);
 
 /**
  * The program that weighs servers by the `X-Load-Balancing-Endpoint-Weight` header of their health checks, which HAProxy's own
  * checks cannot read; undefined if nothing is weighed. It asks every distinct check of a weighted load balancer once per interval of
- * its profile, and gives the answer to all servers with that check. Weights are in proportion, 1 to 256: a server that is UP never gets
- * none. No header, or 0, is 1; no answer leaves the weight as it is, since whether the server is used is for HAProxy's checks.
+ * its profile, at least every 5 s, and gives the answer to all servers with that check. Weights are in proportion, 1 to 256: a server that
+ * is UP never gets none. No header, or 0, is 1; no answer leaves the weight as it is, since whether the server is used is for HAProxy's checks.
+ *
+ * The questions also announce whether the load balancer uses the node, for the drain gate: `left` if new connections never go there, in
+ * any port. A change is announced within 0.1 s, and `left` is repeated until the node's answer was not healthy. A load balancer with ports
+ * in the kernel announces nothing, because HAProxy does not know where their packets go; nor does a worker that is stopping.
  */
 export function renderWeights(backends: readonly HaproxyBackend[], pathPrefix: string): WeightsProgram | undefined {
   const weighted = backends.filter(({ spec, use }) => spec.isWeighted && use.kind === 'port');
@@ -29,7 +34,8 @@ export function renderWeights(backends: readonly HaproxyBackend[], pathPrefix: s
 
 /** One Lua table: what is weighed against each other. */
 function groupText(backends: readonly HaproxyBackend[]): string {
-  const interval = backends[0]?.spec.profile.interval ?? longestWait;
+  const spec = backends[0]?.spec;
+  const interval = Math.min(spec?.profile.interval ?? longestPause, longestPause);
   const servers = backends.flatMap((backend) => backend.servers);
   const byCheck = Map.groupBy(servers, ({ check }) => `${addressAndPort(check.address, check.port)} ${check.path}`);
   const targets = [...byCheck].map(([, those]) => {
@@ -39,8 +45,21 @@ function groupText(backends: readonly HaproxyBackend[]): string {
     const list = those.map(({ backend, name }) => `{ ${quoted(backend)}, ${quoted(name)} }`).join(', ');
     return `    { address = ${quoted(address)}, port = ${check.port}, path = ${quoted(check.path)}, servers = { ${list} } },\n`;
   });
-  const wait = millis(Math.min(Math.max(interval, 1000), longestWait));
-  return `  { interval = ${Math.max(1, Math.round(interval))}, wait = ${Math.ceil(wait / 1000)}, targets = {\n${targets.join('')}  } },\n`;
+  const wait = millis(Math.max(interval, 1000));
+  const announcing = spec === undefined || needsKernel(spec) ? [] : portsOf(backends);
+  return [
+    `  { interval = ${Math.max(1, Math.round(interval))}, wait = ${Math.ceil(wait / 1000)},\n`,
+    `    announcing = { ${announcing.join(', ')} }, targets = {\n${targets.join('')}  } },\n`,
+  ].join('');
+}
+
+/** A Lua table per port: its backend, and the second one that is used while the first has no server UP. */
+function portsOf(backends: readonly HaproxyBackend[]): readonly string[] {
+  const names = new Set(backends.map(({ name }) => name));
+  return backends
+    .filter(({ isLast }) => !isLast)
+    .map(({ name }) => [name, `${name}:last`].filter((one) => names.has(one)).map(quoted))
+    .map((pair) => `{ ${pair.join(', ')} }`);
 }
 
 /** A Lua string: JSON's escapes of what names and paths can have are Lua's. */
@@ -54,16 +73,23 @@ local groups = {
 `,
   `}
 local header = "^x%-load%-balancing%-endpoint%-weight:%s*(%d+)"
+-- Milliseconds between two looks at the servers' states.
+local look_interval = 100
 
 -- How many endpoints a target says it has; nil without a good answer.
 local function ask(group, target)
+  local word = target.word
   local socket = core.tcp()
   socket:settimeout(group.wait)
   local endpoints
+  local announcement = word and "Switchyard-Load-Balancer: " .. word .. "\\r\\n" or ""
+  target.said, target.is_heard = word, false
   if socket:connect(target.address, target.port) then
-    socket:send("GET " .. target.path .. " HTTP/1.0\\r\\nConnection: close\\r\\n\\r\\n")
+    socket:send("GET " .. target.path .. " HTTP/1.0\\r\\nConnection: close\\r\\n" .. announcement .. "\\r\\n")
     local line = socket:receive("*l")
-    if line and line:match("^HTTP/1%.%d 200") then
+    local is_healthy = line and line:match("^HTTP/1%.%d 200")
+    target.is_heard = line and not (word == "left" and is_healthy)
+    if is_healthy then
       endpoints = 1
       for _ = 1, 100 do
         line = socket:receive("*l")
@@ -89,17 +115,69 @@ local function weigh(group)
   end
 end
 
+-- An old worker during a reload: it takes no new connections, and does not know where those of the new one go.
+local function is_stopping()
+  return core.get_info().Stopping == 1
+end
+
+-- Notes the servers of a backend that new connections go to: those that are UP, or the backups if these are the only ones.
+local function note_used(backend, used)
+  local active, backup = {}, {}
+  for name, server in pairs(core.backends[backend].servers) do
+    local stats = server:get_stats()
+    if stats.weight > 0 and (stats.status:find("^UP") or stats.status == "no check") then
+      table.insert(stats.bck == 1 and backup or active, backend .. "/" .. name)
+    end
+  end
+  local names = #active > 0 and active or backup
+  for _, name in ipairs(names) do used[name] = true end
+  return #names > 0
+end
+
+local function look(group)
+  local used = {}
+  for _, port in ipairs(group.announcing) do
+    if not note_used(port[1], used) and port[2] then note_used(port[2], used) end
+  end
+  for _, target in ipairs(group.targets) do
+    target.word = "left"
+    for _, one in ipairs(target.servers) do
+      if used[one[1] .. "/" .. one[2]] then target.word = "uses" end
+    end
+  end
+end
+
+-- Waits until there is something to ask or to say: after \`again\` for a word that was not heard.
+local function pause(group, target, again)
+  if #group.announcing == 0 then return core.msleep(group.interval) end
+  local waited = 0
+  repeat
+    core.msleep(look_interval)
+    waited = waited + look_interval
+  until target.word ~= target.said or waited >= (target.is_heard and group.interval or again)
+end
+
 for _, group in ipairs(groups) do
+  if #group.announcing > 0 then
+    core.register_task(function()
+      repeat
+        core.msleep(look_interval)
+        look(group)
+      until is_stopping()
+    end)
+  end
   for _, target in ipairs(group.targets) do
     core.register_task(function()
-      while true do
-        local isAsked, answer = pcall(ask, group, target)
-        if isAsked and answer and answer ~= target.endpoints then
+      local again = look_interval
+      repeat
+        local is_asked, answer = pcall(ask, group, target)
+        if is_asked and answer and answer ~= target.endpoints then
           target.endpoints = answer
           weigh(group)
         end
-        core.msleep(group.interval)
-      end
+        again = target.is_heard and look_interval or math.min(2 * again, 1000)
+        pause(group, target, again)
+      until is_stopping()
     end)
   end
 end

@@ -16,11 +16,14 @@ export type TargetsRequest =
       readonly gap: number;
       readonly timeout?: number;
     }
+  /** Announcements in health checks of a node, each change once: the word, and the status of its answer. */
+  | { readonly kind: 'announced'; readonly address: string }
   /** Requests one after the other. */
   | { readonly kind: 'get'; readonly url: string; readonly count: number };
 
 const addresses = process.argv.slice(2);
 const health = new Map(addresses.map((address) => [address, { status: 200, weight: undefined as number | undefined }]));
+const announced = new Map(addresses.map((address) => [address, [] as string[]]));
 const proxyV2 = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
 
 for (const address of addresses) {
@@ -37,8 +40,11 @@ for (const address of addresses) {
       );
     });
   }).listen(30080, address);
-  createHttpServer((_, response) => {
+  createHttpServer(({ headers }, response) => {
     const { status, weight } = health.get(address) ?? { status: 500, weight: undefined };
+    const word = headers['switchyard-load-balancer'];
+    const words = announced.get(address) ?? [];
+    if (word !== undefined && words.at(-1) !== `${String(word)} ${status}`) words.push(`${String(word)} ${status}`);
     response.writeHead(status, weight === undefined ? {} : { 'X-Load-Balancing-Endpoint-Weight': `${weight}` });
     response.end();
   }).listen(32080, address, () => {
@@ -64,6 +70,8 @@ async function answer(message: TargetsRequest): Promise<unknown> {
     case 'health':
       health.set(message.address, { status: message.status, weight: message.weight });
       return undefined;
+    case 'announced':
+      return announced.get(message.address);
     case 'get': {
       const tally: Record<string, number> = {};
       for (let n = 0; n < message.count; n++) {

@@ -17,6 +17,8 @@ export interface HaproxyNamespace extends AsyncDisposable {
   /** Runs a program in it and returns what it says. */
   run(...command: readonly string[]): string;
   setHealth(address: string, status: number, weight?: number): Promise<void>;
+  /** Announcements to a node, each change once, with the status of the answer: `uses 200`. */
+  announced(address: string): Promise<readonly string[]>;
   get(url: string, count: number): Promise<Tally>;
   load(
     url: string,
@@ -51,6 +53,7 @@ export async function createHaproxyNamespace(name: string): Promise<HaproxyNames
     setHealth: async (address, status, weight) => {
       await ask({ kind: 'health', address, status, ...(weight === undefined ? {} : { weight }) });
     },
+    announced: async (address) => (await ask({ kind: 'announced', address })) as readonly string[],
     get: async (url, count) => (await ask({ kind: 'get', url, count })) as Tally,
     load: async (url, options) => (await ask({ kind: 'load', url, ...options })) as Tally,
     pids,

@@ -174,6 +174,70 @@ describe('endpoint weights', () => {
   });
 });
 
+describe('announcements to nodes', () => {
+  const words = (address: string): Promise<readonly string[]> => host.announced(address);
+  const isLast =
+    (address: string, word: string): (() => Promise<boolean>) =>
+    async () =>
+      (await words(address)).at(-1) === word;
+
+  test('follow what HAProxy does: a node is left when it is DOWN, and used again when it is UP', async () => {
+    await ensure(spec(1, { isWeighted: true, profile: { ...quick, fall: 3, rise: 2 } }));
+    for (const address of nodes) await until('the first word', isLast(address, 'uses 200'));
+    await host.setHealth(nodes[0], 503);
+    await until('the node to be left', isLast(nodes[0], 'left 503'));
+    expect(await host.get(url(1), 4)).toEqual({ [nodes[1]]: 4 });
+    await host.setHealth(nodes[0], 200);
+    await until('the node to be used', isLast(nodes[0], 'uses 200'));
+    // It was used after the first failing checks, and left for a while in which it was healthy again.
+    expect(await words(nodes[0])).toEqual(['uses 200', 'uses 503', 'left 503', 'left 200', 'uses 200']);
+    expect(await words(nodes[1])).toEqual(['uses 200']);
+  });
+
+  test('say `left` of a node that drains when another is UP, again until it fails its check, and through reloads', async () => {
+    await host.setHealth(nodes[1], 503);
+    await ensure(spec(1, { isWeighted: true }));
+    await until('the other node to be DOWN', isLast(nodes[1], 'left 503'));
+    await ensure(spec(1, { isWeighted: true }, nodes[0]));
+    await pause(500);
+    expect(await words(nodes[0])).toEqual(['uses 200']);
+    await host.setHealth(nodes[1], 200);
+    await until('the node to be left', isLast(nodes[0], 'left 200'));
+    await host.setHealth(nodes[0], 503);
+    await until('it to hear that', isLast(nodes[0], 'left 503'));
+    for (let number = 2; number < 6; number++) await ensure(spec(number));
+    await pause(500);
+    expect(await words(nodes[0])).toEqual(['uses 200', 'left 200', 'left 503']);
+    expect((await words(nodes[1])).at(-1)).toBe('uses 200');
+  });
+
+  test.each([
+    ['close', 'left 503'],
+    ['all', 'uses 503'],
+    ['lastUp', 'uses 503'],
+  ] as const)('while no node is UP, `%s`: %s', async (whenNoneUp, word) => {
+    await ensure(spec(1, { isWeighted: true, profile: { ...quick, whenNoneUp, lastUpFor: seconds(60) } }));
+    await until('the first word', isLast(nodes[1], 'uses 200'));
+    for (const address of nodes) await become(address, 503);
+    await pause(500);
+    for (const address of nodes) expect((await words(address)).at(-1)).toBe(word);
+  });
+
+  test('an old worker that still has a connection says nothing', async () => {
+    await ensure(spec(1, { isWeighted: true }));
+    await until('the first word', isLast(nodes[0], 'uses 200'));
+    const slow = host.load(url(1, '/slow'), { count: 2, gap: 1, timeout: 4000 });
+    await pause(100);
+    await ensure(spec(1, { isWeighted: true }, nodes[0]));
+    await host.setHealth(nodes[0], 503);
+    await until('the node to be left', isLast(nodes[0], 'left 503'));
+    expect(host.pids()).toHaveLength(3);
+    await slow;
+    const said = await words(nodes[0]);
+    expect(said.slice(said.indexOf('left 503'))).toEqual(['left 503']);
+  });
+});
+
 describe('a node that drains', () => {
   test('gets no new connections while another is UP, finishes those it has, and serves when nobody else does', async () => {
     await ensure(spec(1));

@@ -6,7 +6,8 @@ import { createCommandRunner } from '@switchyard/host';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { renderBase } from '../../src/haproxy/render-base.ts';
 import { type HaproxyConfiguration, renderHaproxy } from '../../src/haproxy/render-haproxy.ts';
-import { exampleSpec, exampleSpecs } from '../../src/testing/example-specs.ts';
+import type { PortSpec } from '../../src/spec/load-balancer-spec.ts';
+import { exampleSpec, exampleSpecs, nodeTargets, portSpec } from '../../src/testing/example-specs.ts';
 
 let folder: string;
 
@@ -60,4 +61,14 @@ test('published ports are served on the own addresses of their family too', () =
   const ownAddresses = ['172.18.0.7', 'fc00::7'].map(parseIp);
   const { text } = renderHaproxy({ specs: [exampleSpec('web')], ownAddresses, weightsPrefix: '' });
   expect(text.match(/bind .*/g)).toEqual(['bind 172.18.255.1:80', 'bind 172.18.0.7:80']);
+});
+
+test('announcements are for load balancers all of whose traffic goes through HAProxy', () => {
+  const programOf = (ports: readonly PortSpec[]): string | undefined => {
+    const specs = [exampleSpec('web', { ports, isWeighted: true })];
+    return renderHaproxy({ specs, ownAddresses: [], weightsPrefix: '' }).weights?.text;
+  };
+  const tcp = portSpec(53, nodeTargets(30053));
+  expect(programOf([tcp])).toContain('announcing = { { "kind:default:web:53:ipv4" } }');
+  expect(programOf([tcp, portSpec(53, nodeTargets(30053), 'UDP')])).toContain('announcing = {  }');
 });
