@@ -1,14 +1,14 @@
 import type { ExplainedCause } from './loss-model.ts';
-import type { Failing } from './node-timeline.ts';
+import type { Failing, NodeEndpoints } from './node-timeline.ts';
 import { inOrder, stepReader, type Steps } from './steps.ts';
 
 /** One node as the load balancer uses it. */
 export interface UsedNode {
   readonly isUp: Steps<boolean>;
-  /** UP, or UP until a moment ago: used while no node is UP. */
-  readonly isLastUp: Steps<boolean>;
-  /** Gets nothing while another node is UP. */
-  readonly isDraining: Steps<boolean>;
+  /** UP, or UP until a moment ago: used while no node is UP. Undefined: the load balancer does not remember. */
+  readonly isLastUp: Steps<boolean> | undefined;
+  /** As a load balancer with fast drain knows them from EndpointSlices; `unknown` without it. */
+  readonly endpoints: Steps<NodeEndpoints | 'unknown'>;
   readonly failing: Steps<Failing>;
 }
 
@@ -24,12 +24,12 @@ export interface FailOpen {
 
 /** Adds up what is lost over all time. Traffic is spread evenly over the nodes in use. `failOpen` undefined: only `isLastUp` counts. */
 export function lostTime(nodes: readonly UsedNode[], failOpen: FailOpen | undefined): LostTime {
-  const all = (steps: Steps<unknown>): readonly number[] => steps.changes.map(({ at }) => at);
+  const all = (steps: Steps<unknown> | undefined): readonly number[] => (steps?.changes ?? []).map(({ at }) => at);
   const times = inOrder(nodes.flatMap((node) => Object.values(node).flatMap(all)));
   const readers = nodes.map((node) => ({
     isUp: stepReader(node.isUp),
-    isLastUp: stepReader(node.isLastUp),
-    isDraining: stepReader(node.isDraining),
+    isLastUp: node.isLastUp === undefined ? () => undefined : stepReader(node.isLastUp),
+    endpoints: stepReader(node.endpoints),
     failing: stepReader(node.failing),
   }));
   const lost: Partial<Record<ExplainedCause, number>> = {};
@@ -39,17 +39,14 @@ export function lostTime(nodes: readonly UsedNode[], failOpen: FailOpen | undefi
     const states = readers.map((read) => ({
       isUp: read.isUp(from),
       isLastUp: read.isLastUp(from),
-      isDraining: read.isDraining(from),
+      endpoints: read.endpoints(from),
       failing: read.failing(from),
     }));
-    const up = states.filter(({ isUp }) => isUp);
-    const preferred = up.filter(({ isDraining }) => !isDraining);
-    const usable = preferred.length > 0 ? preferred : up;
-    if (usable.length === 0 && failOpen !== undefined) {
+    const used = nodesInUse(states);
+    if (!used.some(({ isUp }) => isUp) && failOpen !== undefined) {
       add(lost, 'noServerUp', duration * openShare(states, failOpen));
       return;
     }
-    const used = usable.length > 0 ? usable : states.filter(({ isLastUp }) => isLastUp);
     if (used.length === 0) add(lost, 'noServerUp', duration);
     for (const { failing } of used) {
       const cause = failing.by === 'app' ? 'appGone' : used.length === 1 ? 'droppedByNodeAlone' : 'droppedByNodeShared';
@@ -59,12 +56,29 @@ export function lostTime(nodes: readonly UsedNode[], failOpen: FailOpen | undefi
   return lost;
 }
 
+/** A node at one moment. */
+interface NodeState {
+  readonly isUp: boolean;
+  readonly isLastUp: boolean | undefined;
+  readonly endpoints: NodeEndpoints | 'unknown';
+  readonly failing: Failing;
+}
+
+/** Those that get new connections: UP ones, at best with a ready endpoint; else those that were UP, or are sure to serve. None without an endpoint. */
+function nodesInUse(states: readonly NodeState[]): readonly NodeState[] {
+  const isAnyKnown = states.some(({ endpoints }) => endpoints === 'ready' || endpoints === 'terminating');
+  const isAnyReady = states.some(({ endpoints }) => endpoints === 'ready');
+  const candidates = isAnyKnown ? states.filter(({ endpoints }) => endpoints !== 'none') : states;
+  const isServing = ({ endpoints }: NodeState): boolean => isAnyReady && endpoints === 'terminating';
+  const up = candidates.filter(({ isUp }) => isUp);
+  const preferred = up.filter((one) => !isServing(one));
+  if (up.length > 0) return preferred.length > 0 ? preferred : up;
+  return candidates.filter((one) => one.isLastUp !== undefined && (one.isLastUp || isServing(one)));
+}
+
 /** The share that is lost where all nodes are used. */
-function openShare(
-  states: readonly { readonly isDraining: boolean; readonly failing: Failing }[],
-  { others, areOthersDraining }: FailOpen,
-): number {
-  const staying = states.filter(({ isDraining }) => !isDraining);
+function openShare(states: readonly NodeState[], { others, areOthersDraining }: FailOpen): number {
+  const staying = states.filter(({ endpoints }) => endpoints === 'ready' || endpoints === 'unknown');
   const asked = staying.length > 0 ? staying : states;
   const count = asked.length + (staying.length > 0 && areOthersDraining ? 0 : others);
   return 1 - asked.reduce((sum, { failing }) => sum + 1 - failing.share, 0) / count;

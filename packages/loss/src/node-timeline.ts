@@ -7,13 +7,16 @@ export interface Failing {
   readonly by: 'node' | 'app';
 }
 
+/** Endpoints of a node: one is `ready`, or the last ones are `terminating` and serve, or there are `none`. */
+export type NodeEndpoints = 'ready' | 'terminating' | 'none';
+
 /** Behaviour of one node over time, as the load balancer and its clients see it. */
 export interface NodeTimeline {
   /** Answer of the health check: whether the node has a ready endpoint. */
   readonly isHealthy: Steps<boolean>;
   readonly failing: Steps<Failing>;
-  /** Whether one of its endpoints is ready in the API, before any proxy knows. */
-  readonly hasReadyPod: Steps<boolean>;
+  /** Its endpoints in the API, before any proxy knows. */
+  readonly endpoints: Steps<NodeEndpoints>;
 }
 
 /** Delays of the node's proxy behind the API, in milliseconds. */
@@ -49,12 +52,16 @@ export function nodeTimeline(pods: readonly PodLife[], delays: ProxyDelays): Nod
       endsAt + Math.min(ready, terminating),
     ]),
   );
-  const has = (at: number): boolean => pods.some((pod) => pod.readyAt <= at && at < pod.deletedAt);
-  const moments = inOrder(pods.flatMap(({ readyAt, deletedAt }) => [readyAt, deletedAt]));
+  const endpointsAt = (at: number): NodeEndpoints => {
+    const living = pods.filter((pod) => pod.readyAt <= at && at < pod.endsAt);
+    if (living.length === 0) return 'none';
+    return living.some((pod) => at < pod.deletedAt) ? 'ready' : 'terminating';
+  };
+  const moments = inOrder(pods.flatMap(({ readyAt, deletedAt, endsAt }) => [readyAt, deletedAt, endsAt]));
   return {
     isHealthy: stepsAt(isHealthyAtStart(pods), times, (at) => pods.some((pod) => isReady(pod, at))),
     failing: stepsAt(isHealthyAtStart(pods) ? fine : ({ share: 1, by: 'app' } as const), times, failingAt),
-    hasReadyPod: stepsAt(isHealthyAtStart(pods), moments, has),
+    endpoints: stepsAt(isHealthyAtStart(pods) ? 'ready' : 'none', moments, endpointsAt),
   };
 }
 

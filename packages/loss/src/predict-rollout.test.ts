@@ -4,7 +4,14 @@ import { noneUpProbability } from './hole.ts';
 import { knownChecks } from './known-checks.ts';
 import { predictRollout } from './predict-rollout.ts';
 import { requiredServing } from './required-serving.ts';
-import { type AppTiming, knownProxyTiming, type RolloutSetting, servingTime } from './rollout-setting.ts';
+import {
+  type AppTiming,
+  fastDrainTiming,
+  knownProxyTiming,
+  type RolloutSetting,
+  servingTime,
+  withFastDrain,
+} from './rollout-setting.ts';
 
 const app: AppTiming = { startup: seconds(2), preStop: seconds(0), drain: seconds(0), gracePeriod: seconds(30) };
 const serving = (duration: number): AppTiming => ({ ...app, drain: seconds(duration), gracePeriod: seconds(600) });
@@ -169,6 +176,17 @@ describe('requiredServing', () => {
     expect(gone(required)).toBe(0);
     expect(gone(required - 1)).toBeGreaterThan(0);
   });
+  test.each(Object.entries(knownChecks))(
+    'with fast drain behind %s half a second is enough, without a hole',
+    (_, check) => {
+      const shape = { ...base.shape, nodes: 4 };
+      const proxy = knownProxyTiming('switchyard');
+      const setting = { ...base, shape, proxy, check: withFastDrain(check), fastDrain: fastDrainTiming };
+      expect(requiredServing(setting)).toBe(500);
+      expect(predictRollout({ ...setting, app: serving(0.5) })).toMatchObject({ worst: 0, noneUp: 0 });
+      expect(predictRollout({ ...setting, app: serving(0.2) }).worst).toBeGreaterThan(0);
+    },
+  );
 });
 
 describe('servingTime', () => {

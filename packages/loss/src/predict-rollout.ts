@@ -101,12 +101,12 @@ function usedNodes(groups: readonly (readonly PodLife[])[], setting: RolloutSett
     terminatingFallback: proxy.terminatingFallback,
   };
   return groups.map((pods, node) => {
-    const { isHealthy, failing, hasReadyPod } = nodeTimeline(pods, delays);
+    const { isHealthy, failing, endpoints } = nodeTimeline(pods, delays);
     const isUp = policy === 'Cluster' ? always(true) : checkedNode(isHealthy, check, chance.phase(node));
     return {
       isUp,
-      isLastUp: check.whenNoneUp === 'lastUp' ? heldFor(isUp, check.lastUpFor) : always(false),
-      isDraining: fastDrain === undefined ? always(false) : drained(hasReadyPod, within(fastDrain, chance.terminating)),
+      isLastUp: check.whenNoneUp === 'lastUp' ? heldFor(isUp, check.lastUpFor) : undefined,
+      endpoints: fastDrain === undefined ? always('unknown') : later(endpoints, within(fastDrain, chance.terminating)),
       failing,
     };
   });
@@ -145,11 +145,8 @@ function always<T>(initial: T): Steps<T> {
   return { initial, changes: [] };
 }
 
-function drained(hasReadyPod: Steps<boolean>, delay: number): Steps<boolean> {
-  return {
-    initial: !hasReadyPod.initial,
-    changes: hasReadyPod.changes.map(({ at, value }) => ({ at: at + delay, value: !value })),
-  };
+function later<T>({ initial, changes }: Steps<T>, delay: number): Steps<T> {
+  return { initial, changes: changes.map(({ at, value }) => ({ at: at + delay, value })) };
 }
 
 function within({ shortest, longest }: Span, share: number): number {

@@ -68,12 +68,24 @@ export const fastDrainTiming: Span = span(0.01, 0.5);
 /** Interval at which a load balancer with fast drain checks a node that is DOWN, unless its profile has a shorter one. */
 export const fastDrainDownInterval: Millis = millis(250);
 
+/** Least time for which a load balancer with fast drain uses nodes that were UP while no node is. */
+const fastDrainLastUp: Millis = seconds(10);
+
 /**
- * Checks as a load balancer with fast drain makes them: a node that drains can be left only when the node with the new pod is UP, so nodes
- * that are DOWN are checked often.
+ * Checks as a load balancer with fast drain makes them. A node that drains can be left only when the node with the new pod is UP, so nodes
+ * that are DOWN are checked often, and one good check is enough: EndpointSlices say the same. A failing check may come before these
+ * say that the node drains; until then the node was UP a moment ago.
  */
-export function withFastDrain<T extends Pick<CheckTiming, 'downInterval'>>(check: T): T {
-  return check.downInterval <= fastDrainDownInterval ? check : { ...check, downInterval: fastDrainDownInterval };
+export function withFastDrain<T extends Pick<CheckTiming, 'downInterval' | 'rise' | 'whenNoneUp' | 'lastUpFor'>>(
+  check: T,
+): T {
+  return {
+    ...check,
+    downInterval: millis(Math.min(check.downInterval, fastDrainDownInterval)),
+    rise: 1,
+    whenNoneUp: 'lastUp',
+    lastUpFor: millis(Math.max(check.lastUpFor, fastDrainLastUp)),
+  };
 }
 
 /**

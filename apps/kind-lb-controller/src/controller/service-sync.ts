@@ -222,6 +222,8 @@ export class ServiceSync {
 
 /** Targets that may get connections on any port. */
 function hostsOf({ ports }: LoadBalancerSpec): readonly string[] {
-  const names = ports.flatMap(({ targets }) => targets.filter(({ isDraining }) => !isDraining).map(({ name }) => name));
+  const names = ports.flatMap(({ targets }) =>
+    targets.filter(({ draining }) => draining === 'no').map(({ name }) => name),
+  );
   return [...new Set(names)].sort();
 }

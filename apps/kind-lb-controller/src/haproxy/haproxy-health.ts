@@ -17,7 +17,7 @@ export function targetHealth(specs: readonly LoadBalancerSpec[], serverStates: s
       const upIn = (name: string): readonly HaproxyServer[] =>
         backends
           .filter((one) => one.name === name)
-          .flatMap(({ servers }) => servers.filter((one) => up.has(`${name}/${one.name}`)));
+          .flatMap(({ servers }) => servers.filter((one) => one.draining !== 'empty' && up.has(`${name}/${one.name}`)));
       const usable = backends
         .filter(({ isLast }) => !isLast)
         .flatMap(({ name }) => {

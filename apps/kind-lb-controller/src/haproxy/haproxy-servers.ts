@@ -1,6 +1,6 @@
 import { InvariantError, type IpAddress, type IpFamily, ipFamilyOf, type Port } from '@switchyard/core';
 import { isProxied } from '../spec/kernel-ports.ts';
-import type { LoadBalancerSpec, Target, TargetCheck } from '../spec/load-balancer-spec.ts';
+import type { Draining, LoadBalancerSpec, Target, TargetCheck } from '../spec/load-balancer-spec.ts';
 import { backendName, type BackendUse, safeName } from './haproxy-names.ts';
 
 /** A server line's identity: as long as none of it changes, its health may be carried over a reload. */
@@ -13,8 +13,9 @@ export interface HaproxyServer {
   readonly check: TargetCheck;
   /** Whether HAProxy checks the server. An unchecked server is always UP. */
   readonly isChecked: boolean;
-  /** Never among those that were UP a moment ago (`lastUp`): a node that drains may be the one that serves. */
-  readonly isDraining: boolean;
+  readonly draining: Draining;
+  /** Whether it gets new connections only while no other server is UP. */
+  readonly isBackup: boolean;
   /** Whether its weight comes from health answers. */
   readonly isWeighted: boolean;
   /** Checks that HAProxy may count: at most rise + fall - 1. */
@@ -83,8 +84,10 @@ function backendOf(
   const servers = targets.map((target): HaproxyServer => {
     const { address, port } = use.kind === 'check' ? target.check : target;
     const { check } = target;
-    const isChecked = !isLast || spec.profile.whenNoneUp !== 'all';
-    const isDraining = target.isDraining && !(isLast && isChecked);
+    const isServing = target.draining === 'serving';
+    // Among those that were UP a moment ago, the one that drains is sure to serve.
+    const isBackup = isServing && !(isLast && spec.profile.whenNoneUp === 'lastUp');
+    const isChecked = !isLast || (spec.profile.whenNoneUp !== 'all' && !isServing);
     return {
       backend: name,
       name: safeName(target.name),
@@ -92,7 +95,8 @@ function backendOf(
       port,
       check,
       isChecked,
-      isDraining,
+      draining: target.draining,
+      isBackup,
       isWeighted: spec.isWeighted,
       maxHealth,
     };
@@ -107,8 +111,18 @@ function distinctChecks(targets: readonly Target[]): readonly Target[] {
     const distinct = namesakes.filter(
       ({ check }, index) => namesakes.findIndex((one) => isSameCheck(one.check, check)) === index,
     );
-    return distinct.map((target, index) => (index === 0 ? target : { ...target, name: `${target.name}:${index + 1}` }));
+    return distinct.map((target, index) => ({
+      ...target,
+      name: index === 0 ? target.name : `${target.name}:${index + 1}`,
+      draining: leastDraining(namesakes.filter(({ check }) => isSameCheck(check, target.check))),
+    }));
   });
+}
+
+/** Ports may have different endpoints: the server of a check stays in use for as long as one of them needs it. */
+function leastDraining(targets: readonly Target[]): Draining {
+  const found = new Set(targets.map(({ draining }) => draining));
+  return (['no', 'serving'] as const).find((one) => found.has(one)) ?? 'empty';
 }
 
 /** Whether one answer is valid for both checks. */

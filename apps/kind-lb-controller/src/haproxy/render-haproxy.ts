@@ -81,14 +81,15 @@ const defaults: readonly string[] = [
 function frontend(main: HaproxyBackend, ownAddresses: readonly IpAddress[]): readonly string[] {
   const { name, spec, ipFamily, servers } = main;
   const sources = allowedSources({ ipFamily, ranges: spec.sourceRanges, vips: [], nodeIp: undefined });
-  const isLastWanted = spec.profile.whenNoneUp !== 'close' && servers.length > 0;
+  const usable = servers.filter(({ draining }) => draining !== 'empty');
+  const isLastWanted = spec.profile.whenNoneUp !== 'close' && usable.length > 0;
   return [
     `frontend ${name}`,
     ...bindsOf(main, ownAddresses),
     // One range or server per line: HAProxy limits the words of a line, and lines of one acl add up.
     ...(sources === 'any' ? [] : sources.map((cidr) => `    acl allowed src ${cidr}`)),
     ...(sources === 'any' ? [] : ['    tcp-request connection reject unless allowed']),
-    ...(isLastWanted ? servers.map((server) => `    acl up srv_is_up(${name}/${server.name})`) : []),
+    ...(isLastWanted ? usable.map((server) => `    acl up srv_is_up(${name}/${server.name})`) : []),
     ...(isLastWanted ? [`    use_backend ${name}:last unless up`] : []),
     `    default_backend ${name}`,
   ];
@@ -108,7 +109,7 @@ function bindsOf({ spec, use, ipFamily }: HaproxyBackend, ownAddresses: readonly
 function backend(one: HaproxyBackend): readonly string[] {
   const { name, use, isLast, spec, servers, checkPath } = one;
   const { timeout, connectTimeout } = spec.profile;
-  const isChecked = servers.every((server) => server.isChecked);
+  const isChecked = !(isLast && spec.profile.whenNoneUp === 'all');
   const isLogged = isChecked && (!isLast || use.kind === 'check');
   return [
     `backend ${name}`,
@@ -118,7 +119,7 @@ function backend(one: HaproxyBackend): readonly string[] {
     `    timeout connect ${formatTime(connectTimeout)}`,
     ...(timeout === undefined || !isChecked ? [] : [`    timeout check ${formatTime(timeout)}`]),
     ...(isChecked ? [`    option httpchk GET ${checkPath}`] : []),
-    ...(servers.some(({ isDraining }) => isDraining) ? ['    option allbackups'] : []),
+    ...(servers.some(({ isBackup }) => isBackup) ? ['    option allbackups'] : []),
     ...servers.map((server) => serverLine(server, one)),
   ];
 }
@@ -131,13 +132,15 @@ function balance({ use, spec }: HaproxyBackend): readonly string[] {
 }
 
 function serverLine(server: HaproxyServer, backend: HaproxyBackend): string {
-  const { name, address, port, isChecked, isDraining } = server;
+  const { name, address, port, isChecked, isBackup, draining } = server;
   const { use, spec } = backend;
   return [
     `    server ${name} ${addressAndPort(address, port)}`,
     ...(isChecked ? checkWords(server, backend) : []),
     // A backup gets new connections only while no other server is UP; those it has go on.
-    ...(isDraining ? ['backup'] : []),
+    ...(isBackup ? ['backup'] : []),
+    // Goes on being checked, so that its health is known when it has an endpoint again.
+    ...(draining === 'empty' ? ['weight 0'] : []),
     ...(use.kind === 'port' && spec.proxyProtocol === 'v2' ? ['send-proxy-v2'] : []),
   ].join(' ');
 }

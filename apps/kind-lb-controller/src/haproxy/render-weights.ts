@@ -42,7 +42,8 @@ function groupText(backends: readonly HaproxyBackend[]): string {
     const [{ check } = { check: undefined }] = those;
     if (check === undefined) return '';
     const address = ipFamilyOf(check.address) === 'IPv4' ? check.address : `[${check.address}]`;
-    const list = those.map(({ backend, name }) => `{ ${quoted(backend)}, ${quoted(name)} }`).join(', ');
+    const weighed = those.filter(({ draining }) => draining !== 'empty'); // those have weight 0
+    const list = weighed.map(({ backend, name }) => `{ ${quoted(backend)}, ${quoted(name)} }`).join(', ');
     return `    { address = ${quoted(address)}, port = ${check.port}, path = ${quoted(check.path)}, servers = { ${list} } },\n`;
   });
   const wait = millis(Math.max(interval, 1000));

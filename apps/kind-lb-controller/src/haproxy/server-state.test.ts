@@ -14,7 +14,8 @@ const server = (name: string, address: string): HaproxyServer => ({
   port: parsePort(30080),
   check: { address: parseIp(address), port: parsePort(32080), path: '/healthz' },
   isChecked: true,
-  isDraining: false,
+  draining: 'no',
+  isBackup: false,
   isWeighted: false,
   maxHealth: 3,
 });
@@ -47,6 +48,14 @@ test('health beyond what a lowered fall allows is cut: it would have to fail awa
   const healthy = line('node1', '192.0.2.1').replace(' 3 8 2 0 6 ', ' 3 8 2 5 6 ');
   const kept = keepServerStates(`1\n${header}\n${healthy}\n`, [server('node1', '192.0.2.1')]);
   expect(kept).toContain(' 3 8 2 3 6 ');
+});
+
+test.each([
+  ['that has an endpoint again is DOWN until a check says that its node knows', 'no', ' 0 0 1 0 3 8 2 0 6 '],
+  ['that still has none keeps its health', 'empty', ' 2 0 1 0 3 8 2 2 6 '],
+] as const)('a server without an endpoint %s', (_, draining, columns) => {
+  const dump = `1\n${header}\n${line('node1', '192.0.2.1').replace('0 0 1 1 3 8 2 0 6', '2 0 1 0 3 8 2 2 6')}\n`;
+  expect(keepServerStates(dump, [{ ...server('node1', '192.0.2.1'), isWeighted: true, draining }])).toContain(columns);
 });
 
 test('upServers names the servers that HAProxy uses', () => {

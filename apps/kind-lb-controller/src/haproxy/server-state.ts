@@ -32,6 +32,11 @@ export function keepServerStates(dump: string, servers: readonly HaproxyServer[]
     fields[column.agentPort] = '-'; // it repeats the check's port, and HAProxy warns that there is no agent
     // More than a lowered `fall` allows would have to fail away first.
     fields[column.checkHealth] = `${Math.min(Number(fields[column.checkHealth]), server.maxHealth)}`;
+    if (fields[column.initialWeight] === '0' && server.draining !== 'empty') {
+      // It had no endpoint. Whether its node knows the new one, only a check can say.
+      fields[column.operationalState] = '0';
+      fields[column.checkHealth] = '0';
+    }
     if (!server.isWeighted) fields[column.weight] = fields[column.initialWeight] ?? '1'; // it may have been until now
     return [fields.join(' ')];
   });

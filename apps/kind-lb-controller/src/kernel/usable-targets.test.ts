@@ -23,9 +23,10 @@ test.each([
     rule: 'a draining target serves when no other is UP',
   },
   { up: '', draining: undefined, forNew: '', forOld: '', rule: 'no target serves when none is UP' },
-])('$rule', ({ up, draining, forNew, forOld }) => {
+  { up: 'node1', empty: 'node1', forNew: '', forOld: '', rule: 'a target without an endpoint never serves' },
+])('$rule', ({ up, draining, empty, forNew, forOld }) => {
   const health: TargetHealth = { isUp: (_, { name }) => up.split(' ').includes(name) };
-  const targets = nodeTargets(30053, draining === undefined ? {} : { draining });
+  const targets = nodeTargets(30053, { ...(draining && { draining }), ...(empty && { empty }) });
   const port = portSpec(53, [...targets, ...nodeTargets(30053, { ipFamily: 'IPv6' })], 'UDP');
   const found = usableTargets({ spec: exampleSpec('dns', { ports: [port] }), port, ipFamily: 'IPv4' }, health);
   expect({ forNew: names(found.forNew), forOld: names(found.forOld) }).toEqual({ forNew, forOld });

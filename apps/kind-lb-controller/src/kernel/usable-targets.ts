@@ -6,7 +6,7 @@ import type { TargetHealth } from '../spec/target-health.ts';
 export interface UsableTargets {
   /** New connections go to these. Empty: to none. */
   readonly forNew: readonly Target[];
-  /** UP, draining or not: what has no connections, such as UDP, may go on to these. Contains `forNew`. */
+  /** UP, serving while they drain or not: what has no connections, such as UDP, may go on to these. Contains `forNew`. */
   readonly forOld: readonly Target[];
   /** All there are: connections end by themselves, also where a health check fails because the application is draining. */
   readonly present: readonly Target[];
@@ -18,7 +18,7 @@ export function usableTargets(
   health: TargetHealth,
 ): UsableTargets {
   const present = port.targets.filter(({ address }) => ipFamilyOf(address) === ipFamily);
-  const forOld = present.filter((target) => health.isUp(spec.id, target));
-  const staying = forOld.filter(({ isDraining }) => !isDraining);
+  const forOld = present.filter((target) => target.draining !== 'empty' && health.isUp(spec.id, target));
+  const staying = forOld.filter(({ draining }) => draining === 'no');
   return { forNew: staying.length > 0 ? staying : forOld, forOld, present };
 }

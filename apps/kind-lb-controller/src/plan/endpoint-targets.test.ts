@@ -40,7 +40,7 @@ describe('ports without a nodePort go to endpoints', () => {
       local,
       ['10.244.1.5@node1 terminating', '10.244.2.7@node2', '10.244.2.8@node2 terminating'],
       [
-        'node1:10.244.1.5 on node1 10.244.1.5:8080 check 172.18.0.11:32080/healthz draining',
+        'node1:10.244.1.5 on node1 10.244.1.5:8080 check 172.18.0.11:32080/healthz serving',
         'node2:10.244.2.7 on node2 10.244.2.7:8080 check 172.18.0.12:32080/healthz',
       ],
       ['10.244.1.0/24 via 172.18.0.11', '10.244.2.0/24 via 172.18.0.12'],

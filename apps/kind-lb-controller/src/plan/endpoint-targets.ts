@@ -62,7 +62,7 @@ export function endpointTargets({ usable }: FamilyNodes, options: EndpointTarget
       address: endpoint.address,
       port: endpoint.port,
       check: healthCheckOf(node.address, options.checkPort),
-      isDraining: !endpoint.ready && hasReady,
+      draining: !endpoint.ready && hasReady ? 'serving' : 'no',
     });
     const route = routeTo(endpoint.address, node);
     if (route !== undefined) routes.set(route.destination, route);

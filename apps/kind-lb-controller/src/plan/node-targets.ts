@@ -1,4 +1,5 @@
 import {
+  type Endpoint,
   type EndpointSliceRecord,
   type IpAddress,
   type IpFamily,
@@ -9,7 +10,7 @@ import {
   type ServicePortRecord,
 } from '@switchyard/core';
 import type { LoadBalancerNode } from '../cluster/cluster-objects.ts';
-import type { Target } from '../spec/load-balancer-spec.ts';
+import type { Draining, Target } from '../spec/load-balancer-spec.ts';
 import type { ExcludedNode } from './problem.ts';
 
 /** A Node that may be used in one family. */
@@ -46,8 +47,8 @@ export interface NodeTargetOptions {
   /** On the node: the nodePort, or the Service's own port where packets arrive unchanged. */
   readonly targetPort: Port;
   readonly checkPort: Port;
-  /** See `drainingNodes`. */
-  readonly draining: ReadonlySet<NodeName>;
+  /** See `drainingNodes`; nodes that are not in it do not drain. */
+  readonly draining: ReadonlyMap<NodeName, Draining>;
 }
 
 /** A target per usable node. */
@@ -58,7 +59,7 @@ export function nodeTargets({ usable }: FamilyNodes, options: NodeTargetOptions)
     address,
     port: options.targetPort,
     check: healthCheckOf(address, options.checkPort),
-    isDraining: options.draining.has(name),
+    draining: options.draining.get(name) ?? 'no',
   }));
 }
 
@@ -68,21 +69,28 @@ export function healthCheckOf(address: IpAddress, port: Port): Target['check'] {
 }
 
 /**
- * The nodes that have no ready endpoint of a Service port, by the slices of one family, while another one has: those that terminate go on
- * serving there until the others have been found healthy. Empty if no usable node has a ready one. A node whose last
- * endpoint is gone altogether is among them, for its check may not have failed yet.
+ * How nodes drain from a Service port, by the slices of one family. While a usable node has a ready endpoint, those whose endpoints all
+ * terminate are `serving`. While one has any endpoint that serves, the others are `empty`: their checks may not have failed yet.
  */
 export function drainingNodes(
   { usable }: FamilyNodes,
   slices: readonly EndpointSliceRecord[],
   port: ServicePortRecord,
-): ReadonlySet<NodeName> {
-  const ready = new Set<NodeName>();
-  for (const { ready: isReady, nodeName } of mergeEndpoints(slices, port, nowhere)) {
-    if (isReady && nodeName !== undefined) ready.add(nodeName);
-  }
+): ReadonlyMap<NodeName, Draining> {
+  const endpoints = mergeEndpoints(slices, port, nowhere);
+  const nodesWith = (has: (endpoint: Endpoint) => boolean): ReadonlySet<NodeName | undefined> =>
+    new Set(endpoints.filter(has).map(({ nodeName }) => nodeName));
   const names = usable.map(({ name }) => name);
-  return new Set(names.some((name) => ready.has(name)) ? names.filter((name) => !ready.has(name)) : []);
+  const ready = nodesWith((one) => one.ready);
+  const serving = nodesWith((one) => one.ready || (one.serving && one.terminating));
+  if (!names.some((name) => serving.has(name))) return new Map();
+  const isAnyReady = names.some((name) => ready.has(name));
+  return new Map(
+    names.map((name) => {
+      if (!serving.has(name)) return [name, 'empty'];
+      return [name, ready.has(name) || !isAnyReady ? 'no' : 'serving'];
+    }),
+  );
 }
 
 /** A load balancer is on no node. */

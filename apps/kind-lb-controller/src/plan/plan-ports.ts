@@ -75,7 +75,7 @@ function planTargets(port: ServicePortRecord, nodes: FamilyNodes, input: PortsIn
   const slices = input.slices.filter(({ ipFamily }) => ipFamily === nodes.ipFamily);
   const targetPort = settings.path === 'transparent' ? port.port : port.nodePort;
   if (targetPort !== undefined) {
-    const draining = isFastDrained(record, settings) ? drainingNodes(nodes, slices, port) : new Set<never>();
+    const draining = isFastDrained(record, settings) ? drainingNodes(nodes, slices, port) : new Map<never, never>();
     return { targets: nodeTargets(nodes, { targetPort, checkPort, draining }), routes: [], problems: [] };
   }
   const policy = record.externalTrafficPolicy;

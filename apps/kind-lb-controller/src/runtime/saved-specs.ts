@@ -2,7 +2,7 @@ import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import type { LoadBalancerSpec } from '../spec/load-balancer-spec.ts';
 
 /** Changes with the shape of specs: what another version saved is not read. */
-const version = 1;
+const version = 2;
 
 /** The specs that a file holds. Empty if there is no file, or it was not written by this version. */
 export async function readSpecs(path: string): Promise<readonly LoadBalancerSpec[]> {

@@ -31,6 +31,12 @@ export interface TargetCheck {
   readonly path: string;
 }
 
+/**
+ * State of a target in EndpointSlices. `no`: it gets new connections while it is UP. `serving`: its endpoints terminate and go on
+ * serving, so it gets them while no other target is UP, even if it fails its checks. `empty`: it has no endpoint, and gets none.
+ */
+export type Draining = 'no' | 'serving' | 'empty';
+
 /** A node, or an endpoint where a Service has no NodePort, that connections may go to. */
 export interface Target {
   /** Unique among a port's targets of one IP family; a valid HAProxy server name. The node's name, or `<node>:<address>`. */
@@ -40,8 +46,8 @@ export interface Target {
   /** NodePort, the Service's port (transparent), or the endpoint's port. */
   readonly port: Port;
   readonly check: TargetCheck;
-  /** Gets no new connections while another target is UP, regardless of its own check (fast drain, endpoints that terminate). */
-  readonly isDraining: boolean;
+  /** `no` without fast drain, except for endpoints that terminate. Not all targets of a port and family are `empty`. */
+  readonly draining: Draining;
 }
 
 /** One Service port. */

@@ -11,6 +11,7 @@ import {
   seconds,
   serviceKey,
 } from '@switchyard/core';
+import { withFastDrain } from '@switchyard/loss';
 import { healthProfile } from '../health-profile/health-profiles.ts';
 import type { HealthProfile } from '../spec/health-profile.ts';
 import type { LoadBalancerSpec, PortSpec, Target } from '../spec/load-balancer-spec.ts';
@@ -21,12 +22,13 @@ const [virtual4, virtual6] = ['172.18.255.1', 'fd00:172:18::ff01'].map(parseIp) 
 /** The lab's nodes 1 and 2 of one family. */
 export function nodeTargets(
   port: number,
-  { ipFamily = 'IPv4', checkPort = 32080, draining }: NodeTargetOptions = {},
+  { ipFamily = 'IPv4', checkPort = 32080, draining, empty }: NodeTargetOptions = {},
 ): readonly Target[] {
   return [1, 2].map((number) => {
     const [node, address] = [`node${number}`, parseIp(`${nodeAddresses[ipFamily]}${number}`)];
     const check = { address, port: parsePort(checkPort), path: '/healthz' };
-    return { name: node, node, address, port: parsePort(port), check, isDraining: node === draining };
+    const how = node === draining ? 'serving' : node === empty ? 'empty' : 'no';
+    return { name: node, node, address, port: parsePort(port), check, draining: how };
   });
 }
 
@@ -36,6 +38,8 @@ export interface NodeTargetOptions {
   readonly checkPort?: number;
   /** Name of the one that drains. */
   readonly draining?: string;
+  /** Name of the one without an endpoint. */
+  readonly empty?: string;
 }
 
 /** A Service port on the load balancer's addresses of the families its targets have. */
@@ -104,6 +108,16 @@ export const exampleSpecs: Readonly<Record<string, readonly LoadBalancerSpec[]>>
   'last-up': [exampleSpec('web', { profile: lastUpProfile })],
   'last-up-with-a-draining-node': [
     exampleSpec('web', { profile: lastUpProfile, ports: [portSpec(80, nodeTargets(30080, { draining: 'node1' }))] }),
+  ],
+  'fast-drain': [
+    exampleSpec('web', {
+      profile: withFastDrain(healthProfile('aws-nlb-default')),
+      isWeighted: true,
+      ports: [
+        portSpec(80, nodeTargets(30080, { draining: 'node1' })),
+        portSpec(443, nodeTargets(30443, { empty: 'node1' })),
+      ],
+    }),
   ],
   'all-when-none-is-up': [
     exampleSpec('web', {

@@ -75,8 +75,8 @@ function linesOf({ port, protocol, addresses, targets }: PortSpec): readonly str
   return [
     `${addresses.join(' ')} ${port}/${protocol}`,
     ...targets.map(
-      ({ name, node, address, port: to, check, isDraining }) =>
-        `${name}${name === node ? '' : ` on ${node}`} ${addressAndPort(address, to)} check ${addressAndPort(check.address, check.port)}${check.path}${isDraining ? ' draining' : ''}`,
+      ({ name, node, address, port: to, check, draining }) =>
+        `${name}${name === node ? '' : ` on ${node}`} ${addressAndPort(address, to)} check ${addressAndPort(check.address, check.port)}${check.path}${draining === 'no' ? '' : ` ${draining}`}`,
     ),
   ];
 }

@@ -100,8 +100,8 @@ export function targetsOf(nodes: readonly LabHost[], port: number, draining?: st
     nodes.map((node) => {
       const address = parseIp(node.addresses[family] ?? '');
       const check = { address, port: parsePort(10256), path: '/healthz' };
-      const isDraining = node.name === draining;
-      return { name: node.name, node: node.name, address, port: parsePort(port), check, isDraining };
+      const how = node.name === draining ? 'serving' : 'no';
+      return { name: node.name, node: node.name, address, port: parsePort(port), check, draining: how };
     }),
   );
 }

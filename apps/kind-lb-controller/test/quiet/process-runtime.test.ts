@@ -10,13 +10,14 @@ import {
 } from '@switchyard/core';
 import { mkdirSync } from 'node:fs';
 import { createCommandRunner } from '@switchyard/host';
+import { withFastDrain } from '@switchyard/loss';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { healthProfile } from '../../src/health-profile/health-profiles.ts';
 import { newInterfaceAddresses } from '../../src/kernel/interface-addresses.ts';
 import { openProcessRuntime, type ProcessRuntime } from '../../src/runtime/process-runtime.ts';
 import type { TargetChange } from '../../src/runtime/runtime.ts';
 import { writeSpecs } from '../../src/runtime/saved-specs.ts';
-import { type LoadBalancerSpec, loadBalancerKey } from '../../src/spec/load-balancer-spec.ts';
+import { type Draining, type LoadBalancerSpec, loadBalancerKey } from '../../src/spec/load-balancer-spec.ts';
 import { exampleSpec } from '../../src/testing/example-specs.ts';
 import { createHaproxyNamespace, type HaproxyNamespace, nodes, until } from '../privileged/haproxy-namespace.ts';
 
@@ -50,13 +51,25 @@ const open = (isKeptOnExit = false): Promise<ProcessRuntime> =>
   });
 
 /** A load balancer on 192.0.2.NUMBER:80 for both nodes. */
-function spec(number: number, changed: Partial<LoadBalancerSpec> = {}, draining?: string): LoadBalancerSpec {
+function spec(
+  number: number,
+  changed: Partial<LoadBalancerSpec> = {},
+  draining?: string,
+  how: Draining = 'serving',
+): LoadBalancerSpec {
   const address = parseIp(`192.0.2.${number}`);
   const targets = nodes.map((text, index) => {
     const own = parseIp(text);
     const check = { address: own, port: parsePort(32080), path: '/healthz' };
     const name = `node${index + 1}`;
-    return { name, node: name, address: own, port: parsePort(30080), check, isDraining: text === draining };
+    return {
+      name,
+      node: name,
+      address: own,
+      port: parsePort(30080),
+      check,
+      draining: text === draining ? how : ('no' as const),
+    };
   });
   const ports = [{ port: parsePort(80), protocol: 'TCP' as const, addresses: [address], targets }];
   return exampleSpec(`web${number}`, { ports, profile: quick, ...changed });
@@ -248,6 +261,47 @@ describe('a node that drains', () => {
     expect(await slow).toEqual({ [nodes[0]]: 1, [nodes[1]]: 1 });
     await become(nodes[1], 503);
     expect(await host.get(url(1), 6)).toEqual({ [nodes[0]]: 6 });
+  });
+});
+
+describe('with fast drain', () => {
+  const profile = withFastDrain({ ...quick, interval: seconds(30), fall: 2 });
+  const isThere = (address: string) => async () => (await host.get(url(1), 4))[address] === 4;
+
+  test('a node without an endpoint gets nothing before its checks fail, not even in the place of others', async () => {
+    for (const address of nodes) await host.setHealth(address, 200, address === nodes[0] ? 3 : 1);
+    await ensure(spec(1, { profile, isWeighted: true }));
+    await until('weights', async () => (await host.get(url(1), 4))[nodes[0]] === 3);
+    await ensure(spec(1, { profile, isWeighted: true }, nodes[0], 'empty'));
+    expect(await host.get(url(1), 6)).toEqual({ [nodes[1]]: 6 });
+    await ensure(spec(1, {}, nodes[0], 'empty'));
+    await become(nodes[1], 503);
+    expect(await host.get(url(1), 3)).toEqual({ lost: 3 });
+  });
+
+  test('it is used again after one good check, although it was UP all the time', async () => {
+    await ensure(spec(1, { profile }));
+    await pause(600); // one good check each; the next one is due in 30 s
+    await ensure(spec(1, { profile }, nodes[0], 'empty'));
+    await host.setHealth(nodes[0], 503);
+    await ensure(spec(1, { profile }));
+    await pause(600);
+    expect(await host.get(url(1), 6)).toEqual({ [nodes[1]]: 6 });
+    await host.setHealth(nodes[0], 200);
+    await until('both', async () => (await host.get(url(1), 4))[nodes[0]] === 2);
+  });
+
+  test('a node that drains serves for as long as no other is UP, also while it fails its checks', async () => {
+    const short = { ...withFastDrain(quick), lastUpFor: seconds(1) };
+    await host.setHealth(nodes[1], 503);
+    await ensure(spec(1, { profile: short }));
+    await until('one node', isThere(nodes[0]));
+    await ensure(spec(1, { profile: short }, nodes[0]));
+    await become(nodes[0], 503);
+    await pause(2000);
+    expect(await host.get(url(1), 6)).toEqual({ [nodes[0]]: 6 });
+    await host.setHealth(nodes[1], 200);
+    await until('the other node', isThere(nodes[1]));
   });
 });
 

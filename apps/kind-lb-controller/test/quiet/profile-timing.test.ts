@@ -66,7 +66,7 @@ function specOf(profile: HealthProfile, index: number): LoadBalancerSpec {
       address: own,
       port: parsePort(30080),
       check,
-      isDraining: false,
+      draining: 'no' as const,
     };
   });
   const ports = [{ port: parsePort(80), protocol: 'TCP' as const, addresses: [address], targets }];

@@ -27,7 +27,7 @@ function apply(
     const own = parseIp(text);
     const check = { address: own, port: parsePort(32080), path: '/healthz' };
     const name = `node${index + 1}`;
-    return { name, node: name, address: own, port: parsePort(30080), check, isDraining: false };
+    return { name, node: name, address: own, port: parsePort(30080), check, draining: 'no' as const };
   });
   const spec = exampleSpec('web', {
     profile: healthProfile('cloud-provider-kind', { interval: millis(200) }),
