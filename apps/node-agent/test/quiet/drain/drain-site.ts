@@ -28,6 +28,8 @@ export interface DrainSiteOptions {
   readonly isAlone: boolean;
   /** Whether observers beside the agents answer the gate. */
   readonly isObserved?: boolean;
+  /** More arguments of the gate. */
+  readonly gateArgs?: readonly string[];
 }
 
 /** Three nodes with agents and a drain gate, and an application that stops at once after SIGTERM and asks the gate before. */
@@ -51,7 +53,7 @@ export interface DrainSite extends AsyncDisposable {
 }
 
 export async function openDrainSite(options: DrainSiteOptions, signal: AbortSignal): Promise<DrainSite> {
-  const { proxyMode, policy, replicas, isObserved = false } = options;
+  const { proxyMode, policy, replicas, isObserved = false, gateArgs = [] } = options;
   await using stack = new AsyncDisposableStack();
   const name = `gate${proxyMode.slice(0, 3)}${policy === 'Local' ? 'l' : ''}${isObserved ? 'o' : ''}`;
   const cluster = stack.use(await startCluster({ name, nodes: 3, ipFamilies: ['IPv4'] }, signal));
@@ -65,7 +67,7 @@ export async function openDrainSite(options: DrainSiteOptions, signal: AbortSign
       cluster.startAgent(node, { args: ['--switchyard-observe', answers, '--healthz-bind-address=0.0.0.0:10238'] });
   const [first] = nodes;
   const port = isObserved ? ['--node-port=10238'] : [];
-  const args = ['drain-gate', `--kubeconfig=${cluster.insideKubeconfig}`, ...port];
+  const args = ['drain-gate', `--kubeconfig=${cluster.insideKubeconfig}`, ...port, ...gateArgs];
   const running = first.spawn(program, args, { logName: 'gate' });
   const gate = `${first.addresses.IPv4}:10247`;
   await until(async () => (await first.run('curl', ['-sf', `http://${gate}/healthz`])).exitCode === 0);
