@@ -1,6 +1,7 @@
 import { Agent, get } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { noopEvents, noopLogger } from '../base/log.ts';
+import type { Clock } from '../base/time.ts';
 import type { HealthCheck } from '../model/forwarding/forwarding-table.ts';
 import { type IpAddress, type IpFamily, parseIp } from '../model/ip/address.ts';
 import type { Port } from '../model/ip/port.ts';
@@ -15,14 +16,18 @@ const cart = serviceKey('shop', 'cart');
 const pay = serviceKey('shop', 'pay');
 
 /** The servers of one family, on the machine's loopback. */
-function serviceHealth(ipFamily: IpFamily, addresses: readonly (IpAddress | 'any')[]): ServiceHealth {
+function serviceHealth(
+  ipFamily: IpFamily,
+  addresses: readonly (IpAddress | 'any')[],
+  clock: Clock = new ManualClock(),
+): ServiceHealth {
   const health = new ServiceHealth({
     ipFamily,
     nodeName: nodeName('n1'),
     listener: createHttpListener(),
     addresses: () => addresses,
     isProxyLive: () => true,
-    clock: new ManualClock(),
+    clock,
     logger: noopLogger,
     metrics: noopMetrics,
     events: noopEvents,
@@ -115,9 +120,13 @@ test('a port that passes to another Service answers for it at once; the old conn
 
 test('who checks a Service is known by address and by what it announces, as IPv4 on a socket of both families, too', async () => {
   const port = await freePort('127.0.0.1');
-  const health = serviceHealth('IPv4', ['any']);
+  const clock = new ManualClock();
+  const health = serviceHealth('IPv4', ['any'], clock);
   await health.sync(checks(cart, port, 0));
   expect(health.clientsOf(pay)).toBeUndefined();
+  await clock.advance(14_999);
+  expect(health.clientsOf(cart)).toBeUndefined(); // one may check less often
+  await clock.advance(1);
   expect(health.clientsOf(cart)).toEqual([]);
   await ask(port);
   await ask(port);

@@ -35,12 +35,16 @@ interface Instance {
   readonly port: Port;
   readonly sockets: Map<IpAddress | 'any', HttpSocket>;
   readonly clients: HealthClients;
+  /** Of CLOCK_MONOTONIC. */
+  readonly since: Millis;
   localEndpoints: number;
   isClosed: boolean;
   hasFailed: boolean;
 }
 
 const retryInterval: Millis = seconds(5);
+/** Most load balancers check more often. */
+const learningTime: Millis = seconds(15);
 
 /**
  * The healthCheckNodePort servers of one family. They answer 200 while this node has a ready local endpoint and the proxy is
@@ -88,7 +92,9 @@ export class ServiceHealth implements AsyncDisposable {
         const known = this.#instances.get(service);
         if (known !== undefined) known.localEndpoints = localEndpoints;
         else {
-          const fresh = { port, sockets: new Map(), clients: new HealthClients(), isClosed: false, hasFailed: false };
+          const since = this.#options.clock.monotonic();
+          const clients = new HealthClients();
+          const fresh = { port, sockets: new Map(), clients, since, isClosed: false, hasFailed: false };
           this.#instances.set(service, { ...fresh, localEndpoints });
         }
       }
@@ -96,9 +102,14 @@ export class ServiceHealth implements AsyncDisposable {
     });
   }
 
-  /** Who checks a Service; undefined without a health check of it. */
+  /** Who checks a Service; undefined without a health check of it, and while it is too new for that none has come to mean that there are none. */
   clientsOf(service: ServiceKey): readonly HealthClient[] | undefined {
-    return this.#instances.get(service)?.clients.current(this.#options.clock.monotonic());
+    const instance = this.#instances.get(service);
+    const now = this.#options.clock.monotonic();
+    const clients = instance?.clients.current(now) ?? [];
+    return instance === undefined || (clients.length === 0 && now - instance.since < learningTime)
+      ? undefined
+      : clients;
   }
 
   /** Opens servers on new addresses and closes those on removed ones, without a change of the checks. */
