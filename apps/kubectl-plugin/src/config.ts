@@ -39,7 +39,7 @@ Options:
       --drain-time TIME       how long the application accepts connections after SIGTERM, as 5s; default: not known (rollout)
       --agent NODE=URL        use this agent; repeatable; without kubectl
       --agent-namespace NAME  namespace of the agents' pods; default: kube-system
-      --selector LABELS       labels of the agents' pods; default: app.kubernetes.io/name=switchyard, else k8s-app=kube-proxy
+      --selector LABELS       labels of the agents' pods; default: app.kubernetes.io/name=switchyard but for the drain gate, else k8s-app=kube-proxy
       --agent-port N          port of the agents' metrics server; default: 10249, of observers 10239
       --kubeconfig FILE, --context NAME, --cluster NAME, --user NAME, --as NAME, --request-timeout T: as for kubectl
 

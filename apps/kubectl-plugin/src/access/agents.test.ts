@@ -56,12 +56,12 @@ test('without a selector it takes the pods of its manifests, else those of kube-
   const own = fakeKubectl([observer]);
   using _ = await findAgents({ ...query, selector: undefined, port: undefined }, own.kubectl, signal);
   expect(own.calls).toEqual([
-    'get pods --namespace=kube-system --selector=app.kubernetes.io/name=switchyard --output=json',
+    'get pods --namespace=kube-system --selector=app.kubernetes.io/name=switchyard,app.kubernetes.io/component!=drain-gate --output=json',
     'port-forward --namespace=kube-system pod/o :10239',
   ]);
   const none = fakeKubectl([]);
   await expect(findAgents({ ...query, selector: undefined }, none.kubectl, signal)).rejects.toThrow(
-    'selector app.kubernetes.io/name=switchyard or k8s-app=kube-proxy',
+    'selector app.kubernetes.io/name=switchyard,app.kubernetes.io/component!=drain-gate or k8s-app=kube-proxy',
   );
   expect(none.calls).toHaveLength(2);
 });

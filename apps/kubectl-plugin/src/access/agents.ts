@@ -38,7 +38,10 @@ interface PodList {
   }[];
 }
 
-const defaultSelectors: readonly string[] = ['app.kubernetes.io/name=switchyard', 'k8s-app=kube-proxy'];
+const defaultSelectors: readonly string[] = [
+  'app.kubernetes.io/name=switchyard,app.kubernetes.io/component!=drain-gate',
+  'k8s-app=kube-proxy',
+];
 
 /** Parallel port forwards: each is a process. */
 const maxParallel = 8;

@@ -29,6 +29,8 @@ interface LossPeriod {
 const packetWindow = 500;
 /** Least tolerance between two observers on this machine. */
 const tolerance = 20;
+/** Time by which kubectl may print a change too late, on a busy machine. */
+const printDelay = 150;
 
 /** Requests that were not answered, in their order, each with the first cause that was there at its time. */
 export function explainRequests(recording: RolloutRecording, options: CauseOptions): readonly LostRequest[] {
@@ -87,8 +89,13 @@ function meaning(outcome: RequestResult['outcome']): string {
   }
 }
 
-function packetPeriod({ at, node, cause, why }: PacketLoss, { nodes }: RolloutRecording): LossPeriod {
-  const error = (nodes.find((one) => one.node === node)?.accuracy ?? 0) + tolerance;
+/** Largest error of a node's times; 0 if it is not known. */
+function accuracyOf({ nodes }: RolloutRecording, node: string): number {
+  return nodes.find((one) => one.node === node)?.accuracy ?? 0;
+}
+
+function packetPeriod({ at, node, cause, why }: PacketLoss, recording: RolloutRecording): LossPeriod {
+  const error = accuracyOf(recording, node) + tolerance;
   return { from: at - packetWindow - error, to: at + error, cause, why: `${node}: ${why}` };
 }
 
@@ -133,7 +140,8 @@ function periodsOfEnds(recording: RolloutRecording, { service, delay }: CauseOpt
       applied === undefined
         ? `pod ${name} was deleted, and clients may be sent to it for ${secondsText(until)} more`
         : `pod ${name} was deleted, and ${applied.node} sent to it for ${secondsText(until)} more`;
-    return [{ from: deleted - tolerance, to: deleted + until + tolerance, cause: 'podEnds', why }];
+    const error = tolerance + (applied === undefined ? 0 : accuracyOf(recording, applied.node));
+    return [{ from: deleted - printDelay, to: deleted + until + error, cause: 'podEnds', why }];
   });
 }
 
@@ -142,7 +150,7 @@ function periodOfOpenConnections({ name, deleted, removed }: PodTimes): readonly
   if (deleted === undefined) return [];
   const why = `pod ${name} ended, and had accepted the connection`;
   const to = removed === undefined ? Number.POSITIVE_INFINITY : removed + tolerance;
-  return [{ from: deleted - tolerance, to, cause: 'podEnds', why }];
+  return [{ from: deleted - printDelay, to, cause: 'podEnds', why }];
 }
 
 function secondsText(time: Millis): string {
