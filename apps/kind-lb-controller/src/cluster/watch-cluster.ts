@@ -1,5 +1,13 @@
 import type { V1EndpointSlice, V1Node, V1Service } from '@kubernetes/client-node';
-import type { ClusterEvent, Clock, Logger, NodeRecord, Random, ServiceRecord } from '@switchyard/core';
+import type {
+  ClusterEvent,
+  Clock,
+  EndpointSliceRecord,
+  Logger,
+  NodeRecord,
+  Random,
+  ServiceRecord,
+} from '@switchyard/core';
 import {
   type ApiClient,
   defaultTimings,
@@ -52,19 +60,19 @@ export async function watchCluster(options: WatchClusterOptions, signal: AbortSi
     timings: { ...defaultTimings, ...options.timings },
   };
   const everything = { selectors: {}, isOptional: false };
-  const serviceReflector = new Reflector<'Service'>({
+  const serviceReflector = new Reflector<'Service', ServiceRecord>({
     ...shared,
     query: { kind: 'Service', path: '/api/v1/services', ...everything },
     // The path that was asked says what the objects are.
     project: (raw) => carry(recordFromService(raw as V1Service), serviceFromApi(raw as V1Service)),
   });
-  const nodeReflector = new Reflector<'Node'>({
+  const nodeReflector = new Reflector<'Node', NodeRecord>({
     ...shared,
     query: { kind: 'Node', path: '/api/v1/nodes', ...everything },
     project: (raw) => carry(recordFromNode(raw as V1Node), nodeFromApi(raw as V1Node)),
   });
   const projectSlice = newSliceProjection();
-  const sliceReflector = new Reflector<'EndpointSlice'>({
+  const sliceReflector = new Reflector<'EndpointSlice', EndpointSliceRecord>({
     ...shared,
     query: {
       kind: 'EndpointSlice',

@@ -1,7 +1,7 @@
 import * as check from '../base/argument.ts';
 import type { Logger } from '../base/log.ts';
 import { type Clock, type Millis, type Random, millis, sleepUntil } from '../base/time.ts';
-import { type RawObject, newApiClient } from './api-client.ts';
+import { type ApiClient, type RawObject, newApiClient } from './api-client.ts';
 import { type ApiServerAddresses, type ApiServerConnection, requireConnection } from './api-server-connection.ts';
 import { OutageWaits } from './outages.ts';
 import {
@@ -115,7 +115,9 @@ export class KubernetesSource implements ClusterStateSource {
       return projected;
     };
     const timings = { ...defaultTimings, ...this.#options.timings };
-    return new Reflector<K>({ query, ...parts, project, clock, random, log, timings, sourceMetrics }).run(signal);
+    const deliver = parts.deliver as ReflectorOptions<K, Records[K]>['deliver']; // of one K; TypeScript distributes the union
+    const options = { query, ...parts, deliver, project, clock, random, log, timings, sourceMetrics };
+    return new Reflector<K, Records[K]>(options).run(signal);
   }
 }
 
@@ -125,7 +127,9 @@ function requireNodeScope(name: string, value: unknown): void {
   if (kind === 'one') check.requireText(`${name}.name`, node);
 }
 
-interface ReflectorParts extends Pick<ReflectorOptions<ResourceKind>, 'client' | 'deliver'> {
+interface ReflectorParts {
+  readonly client: ApiClient;
+  readonly deliver: (event: ClusterEvent) => void;
   readonly waits: OutageWaits;
   readonly context: ProjectionContext;
 }

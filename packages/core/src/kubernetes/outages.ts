@@ -1,5 +1,4 @@
 import type { Logger } from '../base/log.ts';
-import type { ResourceKind } from '../model/state/cluster-event.ts';
 import { type Clock, type Millis, seconds } from '../base/time.ts';
 import type { ApiFailure } from './api-failure.ts';
 
@@ -7,11 +6,11 @@ import type { ApiFailure } from './api-failure.ts';
 export class OutageLog {
   readonly #log: Logger;
   readonly #clock: Clock;
-  readonly #resource: ResourceKind;
+  readonly #resource: string;
   #lostAt: number | undefined;
   #failures = 0;
 
-  constructor(log: Logger, clock: Clock, resource: ResourceKind) {
+  constructor(log: Logger, clock: Clock, resource: string) {
     this.#log = log;
     this.#clock = clock;
     this.#resource = resource;

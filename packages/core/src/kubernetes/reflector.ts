@@ -1,6 +1,6 @@
 import * as check from '../base/argument.ts';
 import type { Logger } from '../base/log.ts';
-import type { ClusterEvent, Records, ResourceKind } from '../model/state/cluster-event.ts';
+import type { ResourceEvent } from '../model/state/cluster-event.ts';
 import { type Clock, type Millis, millis, type Random } from '../base/time.ts';
 import {
   type ApiBody,
@@ -15,22 +15,32 @@ import { newBackOff, type BackOff } from '../base/back-off.ts';
 import { streamList } from './stream-list.ts';
 import { OutageLog, OutageWaits } from './outages.ts';
 import type { ReflectorTimings, ResourceQuery } from './resources.ts';
-import type { SourceMetrics } from './source-metrics.ts';
 import type { Projected } from './to-records.ts';
 
-/** Dependencies of a reflector. */
-export interface ReflectorOptions<K extends ResourceKind> {
+/** Receiver of measurements of a reflector, such as `SourceMetrics`. */
+export interface ReflectorMetrics<K extends string> {
+  /** Notes data. */
+  heard(resource: K): void;
+  /** Notes a complete list. */
+  listed(resource: K): void;
+  /** Counts the end of a watch or a list; undefined: without a failure. */
+  ended(resource: K, failure: ApiFailure | undefined): void;
+}
+
+/** Dependencies of a reflector of objects of kind `K`, each of which becomes an `R`. */
+export interface ReflectorOptions<K extends string, R> {
   readonly query: ResourceQuery<K>;
   readonly client: ApiClient;
-  readonly project: (raw: RawObject) => Projected<Records[K]>;
+  /** An ignored object counts as deleted. */
+  readonly project: (raw: RawObject) => Projected<R> | { readonly status: 'ignored'; readonly name: string };
   /** Takes events in order. Must not throw. */
-  readonly deliver: (event: ClusterEvent) => void;
+  readonly deliver: (event: ResourceEvent<K, R>) => void;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
   readonly timings: ReflectorTimings;
   /** Receives measurements. Default: none. */
-  readonly sourceMetrics?: SourceMetrics | undefined;
+  readonly sourceMetrics?: ReflectorMetrics<K> | undefined;
   /** Shared by the reflectors of one API server. Default: not shared. */
   readonly waits?: OutageWaits;
 }
@@ -54,8 +64,8 @@ const maxRefusedResumes = 5;
  * list, at the start and after each 410; state is never emptied first. After any other failure it waits, and the watch
  * resumes from the last version seen.
  */
-export class Reflector<K extends ResourceKind> {
-  readonly #options: ReflectorOptions<K>;
+export class Reflector<K extends string, R> {
+  readonly #options: ReflectorOptions<K, R>;
   readonly #backOff: BackOff;
   readonly #absentBackOff: BackOff;
   readonly #outages: OutageLog;
@@ -74,7 +84,7 @@ export class Reflector<K extends ResourceKind> {
   #openedAt: number | undefined;
 
   /** Throws `UsageError` for options of other types. */
-  constructor(options: ReflectorOptions<K>) {
+  constructor(options: ReflectorOptions<K, R>) {
     check.requireFields('Reflector: options', options, optionChecks);
     this.#options = options;
     const { backOff, absentRecheck } = options.timings;
@@ -179,7 +189,7 @@ export class Reflector<K extends ResourceKind> {
 
   /** Lists and watches with one request (KEP-3157): objects first, then a bookmark that ends them, then changes. */
   async #watchList(signal: AbortSignal): Promise<void> {
-    const initial = new Map<string, Records[K]>();
+    const initial = new Map<string, R>();
     const version = this.#lastVersion === undefined ? {} : { resourceVersion: this.#lastVersion };
     const query = this.#watchQuery({ ...version, sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan' });
     const read = async (body: ApiBody): Promise<void> => {
@@ -206,7 +216,7 @@ export class Reflector<K extends ResourceKind> {
   /** Lists everything by one request. */
   async #list(signal: AbortSignal): Promise<void> {
     const { path, selectors } = this.#options.query;
-    const listed = new Map<string, Records[K]>();
+    const listed = new Map<string, R>();
     const list = {
       path,
       selectors,
@@ -274,21 +284,21 @@ export class Reflector<K extends ResourceKind> {
     const version = event.object.metadata?.resourceVersion;
     const at = { resource, resourceVersion: numberOf(version) };
     if (event.kind === 'changed' && projected.status === 'record') {
-      this.#options.deliver({ kind: 'upsert', ...at, item: projected.record } as ClusterEvent);
+      this.#options.deliver({ kind: 'upsert', ...at, item: projected.record });
     } else if (projected.name !== '') {
       // A change may turn an object into one that the projection ignores; it is deleted then.
-      this.#options.deliver({ kind: 'delete', ...at, name: projected.name } as ClusterEvent);
+      this.#options.deliver({ kind: 'delete', ...at, name: projected.name });
     }
     this.#advance(version);
   }
 
-  #collect(into: Map<string, Records[K]>, object: RawObject, isDeleted: boolean): void {
+  #collect(into: Map<string, R>, object: RawObject, isDeleted: boolean): void {
     const projected = this.#options.project(object);
     if (!isDeleted && projected.status === 'record') into.set(projected.name, projected.record);
     else into.delete(projected.name);
   }
 
-  #synced(resourceVersion: string, items: readonly Records[K][]): void {
+  #synced(resourceVersion: string, items: readonly R[]): void {
     this.#advance(resourceVersion);
     this.#openedAt = this.#options.clock.monotonic();
     this.#isAbsent = false;
@@ -318,10 +328,10 @@ export class Reflector<K extends ResourceKind> {
       this.#resourceVersion = this.#lastVersion = resourceVersion;
   }
 
-  #replace(items: readonly Records[K][]): void {
+  #replace(items: readonly R[]): void {
     const { deliver, query } = this.#options;
     const resourceVersion = numberOf(this.#resourceVersion);
-    deliver({ kind: 'replace', resource: query.kind, resourceVersion, items } as ClusterEvent); // K is one kind; TypeScript distributes the union
+    deliver({ kind: 'replace', resource: query.kind, resourceVersion, items });
   }
 }
 

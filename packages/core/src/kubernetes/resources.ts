@@ -7,7 +7,7 @@ import type { BackOffBounds } from '../base/back-off.ts';
 export type NodeScope = { readonly kind: 'one'; readonly name: NodeName } | { readonly kind: 'all' };
 
 /** Path of a resource and selection of its objects. */
-export interface ResourceQuery<K extends ResourceKind> {
+export interface ResourceQuery<K extends string> {
   readonly kind: K;
   readonly path: string;
   /** Sent with every list and watch. */

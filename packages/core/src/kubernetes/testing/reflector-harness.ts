@@ -1,5 +1,5 @@
 import { nodeName } from '../../model/records/keys.ts';
-import type { ClusterEvent, ResourceKind } from '../../model/state/cluster-event.ts';
+import type { ClusterEvent, Records, ResourceKind } from '../../model/state/cluster-event.ts';
 import { MemoryLogger } from '../../testing/memory-logger.ts';
 import { MemoryMetrics } from '../../testing/memory-metrics.ts';
 import { RecordingClock } from '../../testing/recording-clock.ts';
@@ -44,11 +44,11 @@ export class ReflectorHarness implements AsyncDisposable {
   /** Starts a fresh reflector. `random` answers every roll of the dice. */
   start(timings: Partial<ReflectorTimings> = {}, random = 0.5, waits: OutageWaits = new OutageWaits(this.clock)): void {
     const run = <K extends ResourceKind>(query: ResourceQuery<K>, signal: AbortSignal): Promise<never> =>
-      new Reflector<K>({
+      new Reflector<K, Records[K]>({
         query,
         client: this.#client,
         project: (raw) => projections[query.kind](raw as RawObjects[K]), // the path says so
-        deliver: (event) => this.events.push(event),
+        deliver: (event) => this.events.push(event as ClusterEvent), // of one K; TypeScript distributes the union
         clock: this.clock,
         random: () => random,
         log: this.log,

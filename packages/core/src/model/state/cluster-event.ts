@@ -21,18 +21,19 @@ export interface EventVersion {
 }
 
 /**
- * One change of cluster state. `replace` carries all objects of a resource (a relist); state is
+ * One change of the records `R` of a resource. `replace` carries all objects of it (a relist); state is
  * never emptied first. `name` of a delete is the record's key (`namespace/name`, or the bare name of
  * a cluster-scoped object); deleting an unknown object is no error.
  */
-export type ClusterEvent = {
-  [K in ResourceKind]: EventVersion &
-    (
-      | { readonly kind: 'replace'; readonly resource: K; readonly items: readonly Records[K][] }
-      | { readonly kind: 'upsert'; readonly resource: K; readonly item: Records[K] }
-      | { readonly kind: 'delete'; readonly resource: K; readonly name: string }
-    );
-}[ResourceKind];
+export type ResourceEvent<K extends string, R> = EventVersion &
+  (
+    | { readonly kind: 'replace'; readonly resource: K; readonly items: readonly R[] }
+    | { readonly kind: 'upsert'; readonly resource: K; readonly item: R }
+    | { readonly kind: 'delete'; readonly resource: K; readonly name: string }
+  );
+
+/** One change of cluster state. */
+export type ClusterEvent = { [K in ResourceKind]: ResourceEvent<K, Records[K]> }[ResourceKind];
 
 /** Source of cluster state: an API server, a folder of manifests, a test. */
 export interface ClusterStateSource {
