@@ -1,6 +1,5 @@
 import {
   abortable,
-  type Clock,
   type IpAddress,
   messageOf,
   type Millis,
@@ -8,8 +7,8 @@ import {
   type NodeName,
   type ServiceKey,
 } from '@switchyard/core';
-import type { GateState, PodEndpoints } from './gate-state.ts';
-import type { Want } from './node-watch.ts';
+import type { PodEndpoints } from './gate-state.ts';
+import { type NodeParts, NodesApplied } from './nodes-applied.ts';
 import type { ConnectionsReply } from './protocol.ts';
 
 /** Which pod ends, and how long a caller waits. */
@@ -44,19 +43,15 @@ export interface DrainAnswer {
 }
 
 /** Access of a drain to the cluster. */
-export interface DrainParts {
-  readonly state: GateState;
+export interface DrainParts extends NodeParts {
   /** Resolves with the next change of the state. */
   readonly changed: () => Promise<void>;
-  /** Waits for a node. */
-  readonly waitFor: (node: NodeName, want: Want) => void;
   /** Counts the connections of a pod on its node. Rejects with any error if the node does not answer. */
   readonly countConnections: (
     node: NodeName,
     pod: { readonly addresses: readonly IpAddress[]; readonly ports: ReadonlySet<number> },
     signal: AbortSignal,
   ) => Promise<ConnectionsReply>;
-  readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
 }
 
 /** Packets that were chosen for the pod before the last node had applied it arrive within this time. */
@@ -82,9 +77,7 @@ class Drain {
   readonly #parts: DrainParts;
   readonly #begin: number;
   #endpoints: PodEndpoints | undefined;
-  #total = 0;
-  #slowest: { readonly node: NodeName; readonly after: Millis } | undefined;
-  readonly #waiting = new Map<NodeName, string>();
+  #nodes: NodesApplied | undefined;
   #connections: number | undefined;
   /** Why the gate is closed, besides nodes. */
   #reason: string | undefined;
@@ -136,25 +129,10 @@ class Drain {
   }
 
   async #untilApplied({ version, served }: PodEndpoints, end: AbortSignal): Promise<void> {
-    const { state, waitFor, clock } = this.#parts;
     this.#reason = undefined;
-    const from = clock.monotonic();
-    const all = Promise.withResolvers<void>();
-    const nodes = [...state.nodes.keys()];
-    if (nodes.length === 0) return;
-    this.#total = nodes.length;
-    for (const node of nodes) this.#waiting.set(node, 'was not asked yet');
     const pods = this.#request.goal === 'stop' ? served : [];
-    for (const node of nodes) {
-      const note: Want['note'] = (news) => {
-        if (news.kind === 'waiting') return void this.#waiting.set(node, news.why);
-        this.#waiting.delete(node);
-        if (news.kind === 'applied') this.#slowest = { node, after: millis(clock.monotonic() - from) };
-        if (this.#waiting.size === 0) all.resolve();
-      };
-      waitFor(node, { version, pods, signal: end, note });
-    }
-    await abortable(all.promise, end);
+    this.#nodes = new NodesApplied({ version, pods }, this.#parts, end);
+    await abortable(this.#nodes.all, end);
   }
 
   async #untilClosed({ nodeName, ports }: PodEndpoints, end: AbortSignal): Promise<void> {
@@ -183,7 +161,7 @@ class Drain {
 
   #answer(isSafe: boolean): DrainAnswer {
     const { served = [], nodeName } = this.#endpoints ?? {};
-    const waiting = [...this.#waiting].map(([node, why]) => ({ node, why }));
+    const { total = 0, slowest, waiting = [] } = this.#nodes ?? {};
     return {
       addresses: this.#request.addresses,
       isSafe,
@@ -191,9 +169,9 @@ class Drain {
       services: [...new Set(served.map(({ service }) => service))].toSorted(),
       node: nodeName,
       nodes: {
-        total: this.#total,
-        applied: this.#total - waiting.length,
-        ...(this.#slowest === undefined ? {} : { slowest: this.#slowest }),
+        total,
+        applied: total - waiting.length,
+        ...(slowest === undefined ? {} : { slowest }),
         waiting,
       },
       connections: this.#connections,
