@@ -59,8 +59,11 @@ export class Kubelet implements AsyncDisposable {
       // Only now: changes before the object's deletion must not look like those of a new pod.
       worker?.abandon();
       this.#workersByUid.delete(uid);
-    } else if (worker !== undefined) worker.update(pod);
-    else if (!isPodEnded(pod) || isPodTerminating(pod)) this.#startWorker(pod, uid);
+    } else if (worker !== undefined) {
+      worker.update(pod);
+      // Another controller may have opened a gate.
+      if (pod.spec?.readinessGates !== undefined) this.#statuses.poke(`${objectKey(pod)}/${uid}`);
+    } else if (!isPodEnded(pod) || isPodTerminating(pod)) this.#startWorker(pod, uid);
   }
 
   #startWorker(pod: Pod, uid: string): void {
