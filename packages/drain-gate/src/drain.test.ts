@@ -170,6 +170,6 @@ test('the text says it in one line, with a line for each reason', async () => {
   await clock.advance(1000);
   expect(drainText('stop', await answer)).toBe(
     'not safe to stop 10.244.1.5 (shop/cart) after 1000 ms: applied by 1 of 2 nodes, the last n1 after 0 ms\n' +
-      '  node n2 was not asked yet\n',
+      '  node n2 has not confirmed version 105 yet\n',
   );
 });

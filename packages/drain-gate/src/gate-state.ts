@@ -49,6 +49,11 @@ export class GateState {
     return this.#listed.has('Node') && this.#listed.has('EndpointSlice');
   }
 
+  /** The newest resourceVersion of an EndpointSlice; 0 until one changes after it was listed. */
+  get version(): number {
+    return this.#version;
+  }
+
   get nodes(): ReadonlyMap<NodeName, NodeRecord> {
     return this.#nodes;
   }

@@ -10,4 +10,6 @@ export {
   type ServedPod,
 } from './protocol.ts';
 export type { DrainAnswer } from './drain.ts';
-export { type DrainGateOptions, runDrainGate } from './run-drain-gate.ts';
+export { type DrainGateOptions, type GateView, runDrainGate } from './run-drain-gate.ts';
+export { type ReadinessGateOptions, runReadinessGate, type WaitingPodEvent } from './readiness/run-readiness-gate.ts';
+export { conditionType, type NodesFollow, projectPod, type WaitingPod } from './readiness/waiting-pod.ts';

@@ -28,10 +28,11 @@ export class NodesApplied {
     const from = clock.monotonic();
     const { promise, resolve } = Promise.withResolvers<void>();
     this.all = promise;
-    this.#waiting = new Map([...state.nodes.keys()].map((node) => [node, 'was not asked yet']));
+    const unknown = want.version > 0 ? `has not confirmed version ${want.version} yet` : 'has not answered yet';
+    this.#waiting = new Map([...state.nodes.keys()].map((node) => [node, unknown]));
     this.total = this.#waiting.size;
     if (this.total === 0) resolve();
-    for (const node of [...this.#waiting.keys()]) {
+    for (const node of this.#waiting.keys()) {
       const note: Want['note'] = (news) => {
         if (news.kind === 'waiting') return void this.#waiting.set(node, news.why);
         this.#waiting.delete(node);

@@ -1,4 +1,4 @@
-import { aborted, type Clock, type ClusterStateSource, type Logger, seconds } from '@switchyard/core';
+import { aborted, type Clock, type ClusterStateSource, type Logger, runTogether, seconds } from '@switchyard/core';
 import type { HttpListener, ListenTarget } from '@switchyard/core/health';
 import { drain, type DrainAnswer, type DrainParts, type DrainRequest } from './drain.ts';
 import { gateHandler, verdictText } from './gate-routes.ts';
@@ -13,17 +13,22 @@ export interface DrainGateOptions extends Pick<NodeWatchesOptions, 'nodePort' | 
   readonly target: ListenTarget;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Runs beside the gate until aborted, with its view of the cluster. Default: nothing. */
+  readonly beside?: ((view: GateView, signal: AbortSignal) => Promise<void>) | undefined;
 }
+
+/** A gate's view of the cluster. */
+export type GateView = Omit<DrainParts, 'countConnections'>;
 
 /** Time that open requests get when the gate stops; another replica takes new ones. */
 const stopTime = seconds(4);
 
 /**
- * Runs a drain gate until aborted, then answers what is open, for 4 s at most. Rejects with `HostError` if it cannot listen, and if the source
- * can never recover.
+ * Runs a drain gate until aborted, then answers what is open, for 4 s at most. Rejects with `HostError` if it cannot listen, if the source
+ * can never recover, and with the error of `beside`.
  */
 export async function runDrainGate(options: DrainGateOptions, signal: AbortSignal): Promise<void> {
-  const { source, listener, target, nodePort, failures, clock, logger } = options;
+  const { source, listener, target, nodePort, failures, clock, logger, beside } = options;
   const state = new GateState();
   const end = new AbortController();
   const watches = new NodeWatches({ state, nodePort, failures, clock, signal: end.signal });
@@ -46,12 +51,15 @@ export async function runDrainGate(options: DrainGateOptions, signal: AbortSigna
     await Promise.race([socket.release(), clock.sleep(stopTime, end.signal).catch(() => undefined)]);
     end.abort(signal.reason);
   });
-  for await (const batch of source.batches(end.signal)) {
-    state.apply(batch);
-    watches.follow();
-    changed.resolve();
-    changed = Promise.withResolvers();
-  }
+  const follow = async (stop: AbortSignal): Promise<void> => {
+    for await (const batch of source.batches(stop)) {
+      state.apply(batch);
+      watches.follow();
+      changed.resolve();
+      changed = Promise.withResolvers();
+    }
+  };
+  await runTogether([follow, (stop) => beside?.(parts, stop)], end.signal);
   await stopped;
 }
 

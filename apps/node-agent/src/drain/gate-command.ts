@@ -1,12 +1,15 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import { parseArgs } from 'node:util';
 import { ConfigError, messageOf, type Port, type Random, systemClock, tryParsePort } from '@switchyard/core';
 import { createHttpListener, type ListenTarget, usualHttpLimits } from '@switchyard/core/health';
-import { runDrainGate } from '@switchyard/drain-gate';
+import { type GateView, runDrainGate } from '@switchyard/drain-gate';
 import { createLogger, logLevelOf } from '@switchyard/host';
 import { inClusterConnection, kubeconfigConnection, KubernetesSource } from '../api-server-access.ts';
 import { parseBindAddress } from '../config/schema/checks.ts';
 import { listenTarget } from '../http/endpoints.ts';
 import { version } from '../version.ts';
+import { keepConditions } from './readiness-gate.ts';
 
 const usage = `usage: switchyard-agent drain-gate [--bind-address ADDRESS:PORT] [--kubeconfig FILE] ...
 
@@ -16,6 +19,10 @@ connection is open. Serves GET /drain?pod=ADDRESS; asks the health ports of agen
   --bind-address ADDRESS:PORT  default 0.0.0.0:10247
   --node-port PORT             health port of the agents; default 10256
   --health-check-failures N    failing health checks after which a load balancer that does not announce it has left a node; default 3
+  --readiness-gate             keep the condition switchyard.dev/nodes-follow of pods that name it in spec.readinessGates
+  --readiness-gate-pods LABELS labels of these pods, as of kubectl -l; default: all pods are watched
+  --readiness-gate-lease NS/NAME
+                               Lease of the replica that keeps it; default kube-system/switchyard-readiness-gate
   --kubeconfig FILE            default: the service account of the pod
   --v N                        verbosity of the log; default 2
 `;
@@ -24,6 +31,9 @@ const options = {
   'bind-address': { type: 'string', default: '0.0.0.0:10247' },
   'node-port': { type: 'string', default: '10256' },
   'health-check-failures': { type: 'string', default: '3' },
+  'readiness-gate': { type: 'boolean', default: false },
+  'readiness-gate-pods': { type: 'string', default: '' },
+  'readiness-gate-lease': { type: 'string', default: 'kube-system/switchyard-readiness-gate' },
   kubeconfig: { type: 'string' },
   v: { type: 'string', default: '2' },
   help: { type: 'boolean', short: 'h', default: false },
@@ -50,14 +60,25 @@ export async function gateCommand(
     values.kubeconfig === undefined
       ? await inClusterConnection({ env, clock })
       : await kubeconfigConnection(values.kubeconfig, clock);
+  const userAgent = `switchyard-drain-gate/${version}`;
   const source = new KubernetesSource({
     connection,
     nodes: { kind: 'all' },
     clock,
     random,
     log: logger,
-    userAgent: `switchyard-drain-gate/${version}`,
+    userAgent,
   });
+  const readiness = {
+    connection,
+    lease: leaseOf(values['readiness-gate-lease']),
+    selector: values['readiness-gate-pods'],
+    identity: `${hostname()}_${randomUUID()}`,
+    userAgent,
+    clock,
+    random,
+    logger,
+  };
   const listener = createHttpListener({ ...usualHttpLimits, connections: 10_000 });
   const gate = {
     source,
@@ -67,6 +88,9 @@ export async function gateCommand(
     failures: numberOf('health-check-failures', values['health-check-failures'], 1),
     clock,
     logger,
+    beside: values['readiness-gate']
+      ? (view: GateView, stop: AbortSignal) => keepConditions(view, readiness, stop)
+      : undefined,
   };
   logger.info('starting', { version, from: connection.url.origin });
   await runDrainGate(gate, signal);
@@ -90,6 +114,13 @@ function portOf(name: string, text: string): Port {
   const port = tryParsePort(Number(text));
   if (port === undefined) throw wrong(`--${name} ${JSON.stringify(text)} is no port`);
   return port;
+}
+
+function leaseOf(text: string): { readonly namespace: string; readonly name: string } {
+  const [namespace = '', name = '', ...more] = text.split('/');
+  if (namespace === '' || name === '' || more.length > 0)
+    throw wrong(`--readiness-gate-lease ${JSON.stringify(text)} is not NAMESPACE/NAME`);
+  return { namespace, name };
 }
 
 function numberOf(name: string, text: string, least: number): number {

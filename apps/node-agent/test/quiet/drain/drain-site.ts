@@ -1,11 +1,13 @@
 import { fileURLToPath } from 'node:url';
 import { apiResources, type Deployment } from '@switchyard/core/kubernetes';
+import { conditionType } from '@switchyard/drain-gate';
 import {
   type AgentMode,
   createProber,
   type LabCluster,
   type LabNode,
   type LabPod,
+  type LabProcess,
   type Prober,
   startCluster,
   waitForAgents,
@@ -30,12 +32,16 @@ export interface DrainSiteOptions {
   readonly isObserved?: boolean;
   /** More arguments of the gate. */
   readonly gateArgs?: readonly string[];
+  /** Whether pods have the readiness gate. Default: no. */
+  readonly isGated?: boolean;
 }
 
 /** Three nodes with agents and a drain gate, and an application that stops at once after SIGTERM and asks the gate before. */
 export interface DrainSite extends AsyncDisposable {
   readonly cluster: LabCluster;
   readonly nodes: readonly [LabNode, LabNode, LabNode];
+  /** In the order of the nodes. */
+  readonly agents: readonly LabProcess[];
   /** `HOST:PORT` of the gate. */
   readonly gate: string;
   /** Outside of the cluster. */
@@ -53,7 +59,7 @@ export interface DrainSite extends AsyncDisposable {
 }
 
 export async function openDrainSite(options: DrainSiteOptions, signal: AbortSignal): Promise<DrainSite> {
-  const { proxyMode, policy, replicas, isObserved = false, gateArgs = [] } = options;
+  const { proxyMode, policy, replicas, isObserved = false, isGated = false, gateArgs = [] } = options;
   await using stack = new AsyncDisposableStack();
   const name = `gate${proxyMode.slice(0, 3)}${policy === 'Local' ? 'l' : ''}${isObserved ? 'o' : ''}`;
   const cluster = stack.use(await startCluster({ name, nodes: 3, ipFamilies: ['IPv4'] }, signal));
@@ -66,8 +72,8 @@ export async function openDrainSite(options: DrainSiteOptions, signal: AbortSign
     for (const node of nodes)
       cluster.startAgent(node, { args: ['--switchyard-observe', answers, '--healthz-bind-address=0.0.0.0:10238'] });
   const [first] = nodes;
-  const port = isObserved ? ['--node-port=10238'] : [];
-  const args = ['drain-gate', `--kubeconfig=${cluster.insideKubeconfig}`, ...port, ...gateArgs];
+  const more = [...(isObserved ? ['--node-port=10238'] : []), ...(isGated ? ['--readiness-gate'] : []), ...gateArgs];
+  const args = ['drain-gate', `--kubeconfig=${cluster.insideKubeconfig}`, ...more];
   const running = first.spawn(program, args, { logName: 'gate' });
   const gate = `${first.addresses.IPv4}:10247`;
   await until(async () => (await first.run('curl', ['-sf', `http://${gate}/healthz`])).exitCode === 0);
@@ -88,6 +94,7 @@ export async function openDrainSite(options: DrainSiteOptions, signal: AbortSign
   return {
     cluster,
     nodes,
+    agents,
     gate,
     outside,
     caller,
@@ -107,12 +114,13 @@ export async function openDrainSite(options: DrainSiteOptions, signal: AbortSign
   };
 }
 
-/** With a hook instead of a sleep. */
-function withHook({ metadata, spec }: Deployment, gate: string, { isAlone }: DrainSiteOptions): Deployment {
+/** With a hook instead of a sleep, and the readiness gate. */
+function withHook({ metadata, spec }: Deployment, gate: string, { isAlone, isGated }: DrainSiteOptions): Deployment {
   const template = spec?.template;
   const [container] = template?.spec?.containers ?? [];
   const { affinity, ...rest } = template?.spec ?? {};
   const containers = [{ ...container, lifecycle: { preStop: { exec: { command: [hook, '--gate', gate] } } } }];
-  const pod = { ...rest, ...(isAlone ? { affinity } : {}), containers };
+  const gates = isGated === true ? { readinessGates: [{ conditionType }] } : {};
+  const pod = { ...rest, ...(isAlone ? { affinity } : {}), ...gates, containers };
   return { metadata, spec: { ...spec, template: { ...template, spec: pod } } } as Deployment;
 }
