@@ -1,6 +1,6 @@
 import * as client from '@kubernetes/client-node';
 import { DaemonSet, Deployment } from 'kubernetes-models/apps/v1';
-import { ClusterRole, ClusterRoleBinding } from 'kubernetes-models/rbac.authorization.k8s.io/v1';
+import { ClusterRole, ClusterRoleBinding, Role, RoleBinding } from 'kubernetes-models/rbac.authorization.k8s.io/v1';
 import { ConfigMap, Service, ServiceAccount } from 'kubernetes-models/v1';
 import type { KubeObject } from './kube-object.ts';
 
@@ -17,6 +17,8 @@ const schemas: Readonly<Record<string, new (data: never) => { validate(): void }
   'apps/v1 Deployment': Deployment,
   'rbac.authorization.k8s.io/v1 ClusterRole': ClusterRole,
   'rbac.authorization.k8s.io/v1 ClusterRoleBinding': ClusterRoleBinding,
+  'rbac.authorization.k8s.io/v1 Role': Role,
+  'rbac.authorization.k8s.io/v1 RoleBinding': RoleBinding,
   'v1 ConfigMap': ConfigMap,
   'v1 Service': Service,
   'v1 ServiceAccount': ServiceAccount,

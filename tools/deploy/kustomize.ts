@@ -16,6 +16,7 @@ export const overlays = [
   'observer',
   'drain-gate',
   'drain-gate-observer',
+  'readiness-gate',
 ] as const;
 
 export type Overlay = (typeof overlays)[number];

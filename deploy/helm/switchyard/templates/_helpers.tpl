@@ -18,6 +18,13 @@ app.kubernetes.io/component: drain-gate
 {{ include "switchyard.releaseLabels" . }}
 {{- end }}
 
+{{- define "switchyard.gateSubjects" -}}
+subjects:
+  - kind: ServiceAccount
+    name: {{ .Release.Name }}-drain-gate
+    namespace: {{ .Release.Namespace }}
+{{- end }}
+
 {{- define "switchyard.releaseLabels" -}}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
@@ -105,6 +112,10 @@ annotations:
 
 {{- define "switchyard.podIdentity" -}}
 serviceAccountName: {{ include "switchyard.serviceAccountName" . }}
+{{ include "switchyard.pullSecrets" . }}
+{{- end }}
+
+{{- define "switchyard.pullSecrets" -}}
 {{- with .Values.imagePullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}

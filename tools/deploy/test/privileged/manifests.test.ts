@@ -81,6 +81,20 @@ const expectedNames: Readonly<Record<Overlay, readonly string[]>> = {
     'Service kube-system/switchyard-drain-gate',
     'ServiceAccount kube-system/switchyard',
   ],
+  'readiness-gate': [
+    'ClusterRole switchyard',
+    'ClusterRole switchyard-readiness-gate',
+    'ClusterRoleBinding switchyard',
+    'ClusterRoleBinding switchyard-drain-gate',
+    'ClusterRoleBinding switchyard-readiness-gate',
+    'DaemonSet kube-system/switchyard',
+    'Deployment kube-system/switchyard-drain-gate',
+    'Role kube-system/switchyard-readiness-gate',
+    'RoleBinding kube-system/switchyard-readiness-gate',
+    'Service kube-system/switchyard-drain-gate',
+    'ServiceAccount kube-system/switchyard',
+    'ServiceAccount kube-system/switchyard-drain-gate',
+  ],
 };
 
 for (const overlay of overlays) {
@@ -208,6 +222,7 @@ const equalPairs: readonly (readonly [object, Overlay])[] = [
   [{ settings: { kubeProxyRules: 'keep' } }, 'custom-settings'],
   [{ configMap: { create: true }, apiServer: 'https://control-plane.example.com:6443' }, 'standalone'],
   [{ drainGate: true }, 'drain-gate'],
+  [{ drainGate: true, readinessGate: { enabled: true } }, 'readiness-gate'],
   [{ ...beside, observe: true }, 'observer'],
   [{ ...beside, observe: true, drainGate: true }, 'drain-gate-observer'],
 ];
@@ -239,6 +254,22 @@ test("an observer has the chart's own rights, settings and commands, and no init
   assert.ok(text.includes('"--switchyard-observe","--v=4"'), text);
   assert.ok(!text.includes('initContainers'));
   assert.ok(notes.includes('kubectl switchyard losses --follow --agent-namespace=net'), notes);
+});
+
+test('the readiness gate of another release has its own Lease, and labels of pods', async () => {
+  const values = {
+    drainGate: true,
+    readinessGate: { enabled: true, pods: 'app=shop' },
+    imagePullSecrets: [{ name: 'pull' }],
+  };
+  const { objects } = await renderHelm({ name: 'proxy-a', namespace: 'net', values }, signal);
+  for (const object of objects) assert.deepEqual(schemaFaults(object), [], nameOf(object));
+  const text = JSON.stringify(onlyOne(objects, 'Deployment'));
+  const flags =
+    '"--readiness-gate","--readiness-gate-pods=app=shop","--readiness-gate-lease=net/proxy-a-readiness-gate"';
+  assert.ok(text.includes(flags), text);
+  assert.ok(text.includes('"serviceAccountName":"proxy-a-drain-gate","imagePullSecrets":[{"name":"pull"}]'), text);
+  assert.ok(JSON.stringify(onlyOne(objects, 'Role')).includes('"resourceNames":["proxy-a-readiness-gate"]'));
 });
 
 test('every value of the chart reaches the objects, and what comes out is valid', async () => {
@@ -295,6 +326,7 @@ test('every value of the chart reaches the objects, and what comes out is valid'
 const refusals: readonly (readonly [object, RegExp])[] = [
   [{ configMap: { create: true } }, /configMap.create is true: give apiServer/],
   [{ serviceAccount: { create: false } }, /serviceAccount.create is false: give serviceAccount.name/],
+  [{ readinessGate: { enabled: true } }, /readinessGate.enabled is true: set drainGate=true/],
 ];
 
 for (const [values, message] of refusals) {
