@@ -2,15 +2,18 @@
  * Prints what drains cost a gate with many nodes: waits, its CPU and memory, and requests to nodes; none goes to an API server. The nodes are
  * addresses of 127.0.0.0/8, which one other process answers; each has applied a version up to 20 ms after it is there. Run:
  * node --conditions=@switchyard/source packages/drain-gate/bench/many-nodes.ts [NODES]
+ * With --kubeconfig FILE [--nodes N] [--pods N] [--minutes N]: requests that a real API server gets, see with-api-server.ts.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 import { type ClusterEvent, noopLogger, parseIp, parsePort, systemClock } from '@switchyard/core';
 import { createHttpListener } from '@switchyard/core/health';
 import { freePort, MemorySource, node, slice } from '@switchyard/core/testing';
 import { runDrainGate } from '../src/run-drain-gate.ts';
+import { measureWithApiServer } from './with-api-server.ts';
 
 const longestApply = 20;
 
@@ -117,6 +120,19 @@ async function measure(nodes: number): Promise<void> {
   child.kill();
 }
 
-const [role = '5000', port = ''] = process.argv.slice(2);
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    kubeconfig: { type: 'string' },
+    nodes: { type: 'string', default: '5000' },
+    pods: { type: 'string', default: '30' },
+    minutes: { type: 'string', default: '5' },
+  },
+});
+const [role = values.nodes, port = ''] = positionals;
 if (role === 'nodes') await beNodes(Number(port));
-else await measure(Number(role));
+else if (values.kubeconfig === undefined) await measure(Number(role));
+else {
+  const { kubeconfig, pods, minutes } = values;
+  await measureWithApiServer({ kubeconfig, nodes: Number(role), pods: Number(pods), minutes: Number(minutes) });
+}
