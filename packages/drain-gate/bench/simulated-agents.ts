@@ -100,7 +100,7 @@ async function main(kubeconfig: string, nodes: number, port: number): Promise<vo
   const connection = await kubeconfigConnection(kubeconfig, systemClock);
   const authorization = (await connection.credentials.authorization(signal)) ?? '';
   const sessions = new Sessions(connection);
-  const versions = new Array<number>(nodes).fill(0);
+  const versions = Array.from({ length: nodes }, () => 0);
   const waiting = new Map<number, Set<() => void>>();
   const synced = new Set<string>();
   answerGate(port, versions, waiting);
@@ -122,7 +122,7 @@ async function main(kubeconfig: string, nodes: number, port: number): Promise<vo
   process.send?.('synced');
 }
 
-/** Each node answers up to 20 ms after it has the version that the gate asks for, as if it had applied that. */
+/** Each node answers up to 20 ms after it has the version of the question, as if it had applied that. */
 function answerGate(port: number, versions: readonly number[], waiting: Map<number, Set<() => void>>): void {
   const server = createServer((request, response) => {
     const index = indexOf(request.socket.localAddress ?? '');

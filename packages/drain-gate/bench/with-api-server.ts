@@ -1,5 +1,5 @@
 /*
- * Counts the requests that a real API server gets while pods end: with simulated agents alone, which ask for what kube-proxy asks for; with the
+ * Counts the requests that a real API server gets while pods end: with simulated agents alone, which read what kube-proxy reads; with the
  * drain gate, which learns from all of them what they have applied; and with its readiness gate. The counts are the server's own
  * (apiserver_request_total), without those of this program and of the server itself. Give it an API server without controllers: it makes Nodes,
  * EndpointSlices and Pods labelled switchyard-bench, and deletes them.
