@@ -61,7 +61,8 @@ export interface DrainSite extends AsyncDisposable {
 export async function openDrainSite(options: DrainSiteOptions, signal: AbortSignal): Promise<DrainSite> {
   const { proxyMode, policy, replicas, isObserved = false, isGated = false, gateArgs = [] } = options;
   await using stack = new AsyncDisposableStack();
-  const name = `gate${proxyMode.slice(0, 3)}${policy === 'Local' ? 'l' : ''}${isObserved ? 'o' : ''}`;
+  // Files run at the same time: each combination needs a lab of its own.
+  const name = `gate${proxyMode.slice(0, 3)}${policy === 'Local' ? 'l' : ''}${isObserved ? 'o' : ''}${isGated ? 'g' : ''}`;
   const cluster = stack.use(await startCluster({ name, nodes: 3, ipFamilies: ['IPv4'] }, signal));
   const { lab, api } = cluster;
   const nodes = lab.nodes as unknown as DrainSite['nodes'];
