@@ -62,7 +62,13 @@ export async function openDrainSite(options: DrainSiteOptions, signal: AbortSign
   const { proxyMode, policy, replicas, isObserved = false, isGated = false, gateArgs = [] } = options;
   await using stack = new AsyncDisposableStack();
   // Files run at the same time: each combination needs a lab of its own.
-  const name = `gate${proxyMode.slice(0, 3)}${policy === 'Local' ? 'l' : ''}${isObserved ? 'o' : ''}${isGated ? 'g' : ''}`;
+  const marks = [
+    policy === 'Local' ? 'l' : '',
+    isObserved ? 'o' : '',
+    isGated ? 'g' : '',
+    gateArgs.length > 0 ? 'a' : '',
+  ];
+  const name = `gt${proxyMode.slice(0, 3)}${marks.join('')}`;
   const cluster = stack.use(await startCluster({ name, nodes: 3, ipFamilies: ['IPv4'] }, signal));
   const { lab, api } = cluster;
   const nodes = lab.nodes as unknown as DrainSite['nodes'];
