@@ -101,7 +101,7 @@ function packetPeriod({ at, node, cause, why }: PacketLoss, recording: RolloutRe
 
 /** Times at which the Service had no ready endpoint, until the last node has applied the next one. */
 function periodsWithoutReady(recording: RolloutRecording, { service, delay }: CauseOptions): readonly LossPeriod[] {
-  const applies = changeApplies(recording);
+  const applies = isObserved(recording) ? [] : changeApplies(recording);
   const ready = new Set<string>();
   const periods: LossPeriod[] = [];
   let from: number | undefined;
@@ -111,8 +111,7 @@ function periodsWithoutReady(recording: RolloutRecording, { service, delay }: Ca
     if (ready.size === 0) from ??= change.isBefore ? undefined : change.at;
     else if (from !== undefined) {
       const { slowest } = applies.find((one) => one.at === change.at && one.address === change.address) ?? {};
-      const to = isObserved(recording) ? undefined : slowest?.at;
-      periods.push(withoutReady(service, { from, to: to ?? change.at + delay }));
+      periods.push(withoutReady(service, { from, to: slowest?.at ?? change.at + delay }));
       from = undefined;
     }
   }
@@ -130,11 +129,11 @@ function isObserved({ nodes }: RolloutRecording): boolean {
 
 /** Times between a pod's deletion and the last node's apply of it. */
 function periodsOfEnds(recording: RolloutRecording, { service, delay }: CauseOptions): readonly LossPeriod[] {
-  const applies = changeApplies(recording).filter((one) => one.service === service);
+  const applies = isObserved(recording) ? [] : changeApplies(recording).filter((one) => one.service === service);
   return recording.pods.flatMap(({ name, deleted }) => {
     if (deleted === undefined) return [];
     const going = applies.find(({ pod, condition }) => pod === name && condition !== 'ready');
-    const applied = isObserved(recording) ? undefined : going?.slowest;
+    const applied = going?.slowest;
     const until = millis(Math.max(0, applied === undefined ? delay : applied.at - deleted));
     const why =
       applied === undefined

@@ -12,7 +12,7 @@ import {
   zeroapp,
 } from '@switchyard/lab';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { debianRoot } from '../../../../tools/debian/debian-root.ts';
+import { debianKubectl } from '../debian-kubectl.ts';
 
 // The plug-in as a user runs it, with a real kubectl, against agents of two nodes.
 
@@ -55,8 +55,7 @@ beforeAll(async () => {
     });
   }
   await addNeighbour((await podOn(nodes[0]))?.status?.podIPs ?? []);
-  const root = await debianRoot({ packages: ['kubernetes-client'], exclude: ['libc6'], signal });
-  kubectl = `${root}/usr/bin/kubectl`;
+  kubectl = await debianKubectl(signal);
 });
 
 /** A pod with the caller's addresses in another cluster on this machine, as two kind clusters have. */

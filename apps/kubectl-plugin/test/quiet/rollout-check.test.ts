@@ -11,7 +11,7 @@ import {
   zeroapp,
 } from '@switchyard/lab';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { debianRoot } from '../../../../tools/debian/debian-root.ts';
+import { debianKubectl } from '../debian-kubectl.ts';
 import type { RolloutReport } from '../../src/rollout/rollout-report.ts';
 import { agentDaemonSet, untilAnswered } from './rollout-site.ts';
 
@@ -50,8 +50,7 @@ beforeAll(async () => {
     { clients: 'outside', from: client, url: `http://${node.addresses.IPv4}:${spec?.ports?.[0]?.nodePort}/` },
   ];
   await untilAnswered(node, spec?.clusterIP ?? '', signal);
-  const root = await debianRoot({ packages: ['kubernetes-client'], exclude: ['libc6'], signal });
-  kubectl = `${root}/usr/bin/kubectl`;
+  kubectl = await debianKubectl(signal);
 });
 afterAll(() => stack.disposeAsync());
 

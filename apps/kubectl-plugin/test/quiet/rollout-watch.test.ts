@@ -12,7 +12,7 @@ import {
   type ZeroappOptions,
 } from '@switchyard/lab';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { debianRoot } from '../../../../tools/debian/debian-root.ts';
+import { debianKubectl } from '../debian-kubectl.ts';
 import type { WatchReport } from '../../src/rollout-watch/watch-report.ts';
 import { unbalancedTags } from '../unbalanced-tags.ts';
 import { agentDaemonSet, untilAnswered } from './rollout-site.ts';
@@ -34,8 +34,7 @@ beforeAll(async () => {
   nodes = cluster.lab.nodes as unknown as [LabNode, LabNode];
   await cluster.startAgents({ args: ['--metrics-bind-address=0.0.0.0:10249'] }, signal);
   await cluster.api.create(apiResources.daemonSets, agentDaemonSet(), signal);
-  const root = await debianRoot({ packages: ['kubernetes-client'], exclude: ['libc6'], signal });
-  kubectl = `${root}/usr/bin/kubectl`;
+  kubectl = await debianKubectl(signal);
   folder = await mkdtemp(join(tmpdir(), 'rollout-watch-'));
   stack.defer(() => rm(folder, { recursive: true }));
 });

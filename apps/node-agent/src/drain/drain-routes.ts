@@ -5,7 +5,6 @@ import {
   isOffered,
   messageOf,
   millis,
-  type ServiceForwarding,
   type ServiceKey,
   type TrafficPolicy,
   servicePortParts,
@@ -24,6 +23,7 @@ import {
 import type { DebugState } from '../http/debug-state.ts';
 import { get, type Route } from '../http/route.ts';
 import { lateEndpoints, type OpenChoices } from './late-endpoints.ts';
+import { portsOf } from './service-ports.ts';
 
 /** State for the answers to a drain gate. */
 export interface DrainState extends Pick<DebugState, 'nodeName' | 'tables' | 'status' | 'onApplied' | 'clock'> {
@@ -151,16 +151,6 @@ function usesOf(
     const checkedBy = policies.has('Cluster') || !isOnlyFromOutside ? undefined : healthClients(service);
     return { address, service, policies: [...policies], ...(checkedBy === undefined ? {} : { checkedBy }) };
   });
-}
-
-/** The ports of a Service, which follow each other in a table. */
-function portsOf({ services }: ForwardingTable, service: ServiceKey): readonly ServiceForwarding[] {
-  const ports: ServiceForwarding[] = [];
-  for (const one of services.values()) {
-    if (one.service === service) ports.push(one);
-    else if (ports.length > 0) break;
-  }
-  return ports;
 }
 
 function connectionsRoute({ nodeName, countConnections }: DrainState): HttpHandler {

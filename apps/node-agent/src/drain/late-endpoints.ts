@@ -1,6 +1,7 @@
 import type { ForwardingTable, IpFamily, ServiceForwarding, ServiceKey, TrafficPolicy } from '@switchyard/core';
 import type { PodUse } from '@switchyard/drain-gate';
 import type { ReadChoices } from '@switchyard/netfilter';
+import { portsOf } from './service-ports.ts';
 
 /** Opens the rules of the node's own proxy for an IP family, to read them. Throws `HostError`. */
 export type OpenChoices = (ipFamily: IpFamily) => ReadChoices & Disposable;
@@ -11,9 +12,8 @@ export function lateEndpoints(
   services: readonly ServiceKey[],
   open: OpenChoices,
 ): readonly PodUse[] {
-  const asked = new Set(services);
   return [...tables].flatMap(([ipFamily, table]) => {
-    const ports = [...table.services.values()].filter(({ service }) => asked.has(service));
+    const ports = [...new Set(services)].flatMap((service) => portsOf(table, service));
     if (ports.length === 0) return [];
     using read = open(ipFamily);
     return ports.flatMap((port) => lateOfPort(port, read));

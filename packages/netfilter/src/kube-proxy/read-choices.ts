@@ -8,7 +8,7 @@ import {
   type ServicePortKey,
   type TrafficPolicy,
 } from '@switchyard/core';
-import { NativeError, openNetlinkSocket } from '@switchyard/native';
+import { openNetlinkSocket } from '@switchyard/native';
 import { endpointChain, serviceChains, suffixOf } from '../iptables/service-chains.ts';
 import { RulesReader } from '../nftables/rules-reader.ts';
 
@@ -59,7 +59,7 @@ export function openProxyChoices(ipFamily: IpFamily, netns?: string): ReadChoice
 
 function placeIn(reader: RulesReader): RulesPlace | undefined {
   if (reader.flags(nftables.table) !== undefined) return nftables;
-  return rulesIn(reader, 'nat', 'KUBE-SERVICES').length > 0 ? iptables : undefined;
+  return reader.rules('nat', 'KUBE-SERVICES').length > 0 ? iptables : undefined;
 }
 
 const nftablesPrefixes: Readonly<Record<TrafficPolicy, string>> = { Cluster: 'service', Local: 'local' };
@@ -113,21 +113,9 @@ function ofOneGeneration<T>(reader: RulesReader, read: () => T): T {
 
 /** Expressions of a chain's rules and the data of the maps in them; undefined without a rule. */
 function chainBytes(reader: RulesReader, table: string, chain: string): Buffer | undefined {
-  const rules = Buffer.concat(rulesIn(reader, table, chain));
+  const rules = Buffer.concat(reader.rules(table, chain).map(({ expressions }) => expressions));
   if (rules.length === 0) return undefined;
   const maps = new Set(rules.toString('latin1').match(/__(?:map|set)\d+/g));
   const elements = [...maps].flatMap((map) => reader.elements(table, map) ?? []);
   return Buffer.concat([rules, ...elements.map(({ data }) => data)]);
-}
-
-const noEntry = 2; // ENOENT
-
-/** Empty where there is no such table or chain. */
-function rulesIn(reader: RulesReader, table: string, chain: string): readonly Uint8Array[] {
-  try {
-    return reader.rules(table, chain).map(({ expressions }) => expressions);
-  } catch (error) {
-    if (error instanceof NativeError && error.errno === noEntry) return [];
-    throw error;
-  }
 }
