@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { HostError, type IpAddress, type IpFamily, UsageError } from '@switchyard/core';
 import { clusterCidrs, hostAddresses, hostNumbers, perFamily, switchName } from '../network-plan.ts';
 import type { Lab, LabHost, PerFamily } from '../lab.ts';
@@ -101,16 +102,29 @@ async function createNetwork(options: JoinedNetworkOptions): Promise<string> {
   );
 }
 
-/** Removes the network and disconnects its containers. A stopped engine has no network left to remove. */
+/**
+ * Removes the network and disconnects its containers, by name: what is left of one that was removed while the engine restarted
+ * has no id. One that just ends may be connected a moment longer. A stopped engine has no network left to remove.
+ */
 async function removeNetwork(engine: DockerEngine, name: string): Promise<void> {
-  const format = '{{range $id, $_ := .Containers}}{{$id}} {{end}}';
-  const { exitCode, stdout, stderr } = await engine.cli(['network', 'inspect', '--format', format, name]);
-  if (exitCode !== 0 && /Cannot connect to the Docker daemon|No such network/i.test(stderr)) return;
-  for (const container of stdout.split(/\s+/).filter(Boolean)) {
-    await engine.cli(['network', 'disconnect', '--force', name, container]);
+  const format = '{{range .Containers}}{{.Name}} {{end}}';
+  for (let left = removalAttempts; ; left--) {
+    const { exitCode, stdout, stderr } = await engine.cli(['network', 'inspect', '--format', format, name]);
+    if (exitCode !== 0 && /Cannot connect to the Docker daemon|No such network/i.test(stderr)) return;
+    const containers = stdout.split(/\s+/).filter(Boolean);
+    for (const container of containers) await engine.cli(['network', 'disconnect', '--force', name, container]);
+    try {
+      await docker(engine, ['network', 'rm', name]);
+      return;
+    } catch (error) {
+      if (left <= 1) throw error;
+      await sleep(removalPause);
+    }
   }
-  await docker(engine, ['network', 'rm', name]);
 }
+
+const removalAttempts = 10;
+const removalPause = 300;
 
 /**
  * Adds or removes the lab hosts' route to the whole IPv4 subnet; without it they reach the first 256 addresses directly. Also

@@ -1,4 +1,4 @@
-import type { LabHost } from '@switchyard/lab';
+import type { LabHost, ProbeResult } from '@switchyard/lab';
 import { enterFlows, flushFlows } from './conntrack-entries.ts';
 import { addressOf, attempt, type InjectedCause, type InjectionPlace, serve } from './injection.ts';
 import { manyFlows, sendLater, type ServedPlace } from './lossy-programs.ts';
@@ -20,8 +20,11 @@ export const trackingCauses: readonly InjectedCause[] = [
       const send = attempt(site.caller, { address: clusterIp, port: 80 });
       return {
         send: async (protocol) => {
-          await enterFlows(site.node, manyFlows(1000, { from: max }), signal); // in place of flows that have ended
-          return send(protocol);
+          for (let tries = 0; tries < 10; tries++) {
+            await enterFlows(site.node, manyFlows(1000, { from: max }), signal); // in place of flows that have ended
+            const { status } = (await send(protocol)) as ProbeResult;
+            if (status !== 'answered') return; // else one ended just now
+          }
         },
         undo: async () => flushFlows(site.node),
       };
