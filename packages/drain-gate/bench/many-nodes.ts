@@ -33,7 +33,7 @@ async function beNodes(port: number): Promise<void> {
     response: ServerResponse,
     { name, after, isConnections }: { readonly name: string; readonly after: number; readonly isConnections: boolean },
   ): void => {
-    if (isConnections) return void response.end(JSON.stringify({ node: name, connections: 0 }));
+    if (isConnections) return void response.end(JSON.stringify({ node: name, open: { TCP: 0 } }));
     const send = (): void =>
       void response.end(JSON.stringify({ node: name, slicesVersion: Math.max(version, after), failed: [], used: [] }));
     setTimeout(send, Math.random() * longestApply);

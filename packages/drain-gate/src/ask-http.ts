@@ -2,7 +2,9 @@ import { Agent, get, type RequestOptions } from 'node:http';
 import { addressAndPort, HostError, type IpAddress, type Millis, millis, messageOf, type Port } from '@switchyard/core';
 import {
   connectionsPath,
+  connectionsQuery,
   type ConnectionsReply,
+  type CountedPod,
   nodePath,
   nodeQuery,
   type NodeQuestion,
@@ -25,13 +27,9 @@ export function askNode(place: NodePlace, question: NodeQuestion, signal: AbortS
 }
 
 /** Counts connections on a node. Rejects with `HostError` if it gives no answer. */
-export function askConnections(
-  place: NodePlace,
-  { addresses, ports }: { readonly addresses: readonly IpAddress[]; readonly ports: ReadonlySet<number> },
-  signal: AbortSignal,
-): Promise<ConnectionsReply> {
-  const query = new URLSearchParams({ pod: addresses.join(','), ports: [...ports].join(',') });
-  return ask<ConnectionsReply>({ place, path: `${connectionsPath}?${query}`, timeout: millis(answerTime) }, signal);
+export function askConnections(place: NodePlace, pod: CountedPod, signal: AbortSignal): Promise<ConnectionsReply> {
+  const path = `${connectionsPath}?${connectionsQuery(pod)}`;
+  return ask<ConnectionsReply>({ place, path, timeout: millis(answerTime) }, signal);
 }
 
 interface Request {

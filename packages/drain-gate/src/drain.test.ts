@@ -1,10 +1,10 @@
 import { type ClusterEvent, HostError, type NodeName } from '@switchyard/core';
-import { ManualClock } from '@switchyard/core/testing';
+import { ManualClock, slice } from '@switchyard/core/testing';
 import { beforeEach, expect, test } from 'vitest';
 import { drain, type DrainAnswer, type DrainParts, type DrainRequest } from './drain.ts';
 import { GateState } from './gate-state.ts';
 import type { Want } from './node-watch.ts';
-import type { ConnectionsReply } from './protocol.ts';
+import type { ConnectionsReply, OpenConnections } from './protocol.ts';
 import { cartEvent, lists, pod } from './testing/cluster.ts';
 import { drainText } from './gate-routes.ts';
 
@@ -40,7 +40,7 @@ function begin(request: Partial<DrainRequest> = {}): Promise<DrainAnswer> {
     countConnections: async (node) => {
       const count = counts.length > 1 ? counts.shift() : counts[0];
       if (count instanceof Error) throw count;
-      return typeof count === 'object' ? count : { node, connections: count ?? 0 };
+      return typeof count === 'object' ? count : { node, open: { TCP: count ?? 0 } };
     },
   };
   return drain(
@@ -76,7 +76,7 @@ test('it is safe when every node has applied that the pod ends, and no connectio
     services: ['shop/cart'],
     node: 'n1',
     nodes: { total: 2, applied: 2, slowest: { node: 'n2', after: 7 }, waiting: [] },
-    connections: 0,
+    open: { TCP: 0 },
     reasons: [],
   });
 });
@@ -100,7 +100,7 @@ test.each<readonly [string, () => Promise<void>, readonly RegExp[]]>([
       await push(...lists, cartEvent(105, { terminating: true }));
       await apply('n1', 'n2');
     },
-    [/^3 connections are open$/],
+    [/^3 TCP connections are open$/],
   ],
 ])('the time ends %s: it is not safe, for this reason', async (_, arrange, reasons) => {
   const answer = begin({ timeout: clockTime(1000) });
@@ -117,19 +117,19 @@ test.each<readonly [string, Partial<DrainRequest>, ConnectionsReply | Error | nu
     'are counted, but do not matter, if they are ignored',
     { connections: 'ignore' },
     4,
-    { connections: 4, reasons: ['4 connections are open'] },
+    { open: { TCP: 4 }, reasons: ['4 TCP connections are open'] },
   ],
   [
     'that cannot be counted are mentioned',
     {},
-    { node: 'n1', why: 'no right' },
-    { connections: undefined, reasons: ['open connections were not counted: no right'] },
+    { node: 'n1', open: {}, why: 'no right' },
+    { open: {}, reasons: ['open connections (TCP) were not counted: no right'] },
   ],
   [
     'of a node that does not answer are mentioned',
     {},
     new HostError('x', 'refused'),
-    { connections: undefined, reasons: ['open connections were not counted: node n1 does not answer: refused'] },
+    { open: {}, reasons: ['open connections (TCP) were not counted: node n1 does not answer: refused'] },
   ],
 ])('connections %s', async (_, request, count, expected) => {
   counts = [count];
@@ -141,6 +141,35 @@ test.each<readonly [string, Partial<DrainRequest>, ConnectionsReply | Error | nu
   expect(await answer).toMatchObject({ isSafe: true, ...expected });
 });
 
+const ofAllProtocols: ClusterEvent = {
+  kind: 'upsert',
+  resource: 'EndpointSlice',
+  resourceVersion: 105,
+  item: slice('shop/cart', {
+    endpoints: [{ ip: pod, node: 'n1', terminating: true }],
+    ports: (['TCP', 'UDP', 'SCTP'] as const).map((protocol) => ({ name: protocol.toLowerCase(), port: 53, protocol })),
+  }),
+};
+
+test.each<readonly [DrainRequest['connections'], OpenConnections, readonly string[]]>([
+  ['wait', { TCP: 0, UDP: 2, SCTP: 1 }, ['1 SCTP associations are open']],
+  ['wait', { TCP: 0, UDP: 2, SCTP: 0 }, []],
+  ['wait-udp', { TCP: 0, UDP: 2, SCTP: 0 }, ['2 UDP flows are open']],
+  ['wait-udp', { TCP: 0, UDP: 0, SCTP: 0 }, []],
+])('connections of other protocols, %s: %j keep the gate closed for %j', async (connections, open, reasons) => {
+  counts = [
+    { node: 'n1', open },
+    { node: 'n1', open },
+    { node: 'n1', open: { TCP: 0, UDP: 0, SCTP: 0 } },
+  ];
+  await push(...lists, ofAllProtocols);
+  const answer = begin({ connections, timeout: clockTime(800) });
+  await clock.advance(0);
+  await apply('n1', 'n2');
+  await clock.advance(800);
+  expect(await answer).toMatchObject({ isSafe: reasons.length === 0, open, reasons });
+});
+
 test('a pod of no Service needs no node’s connections, and a deleted Node is not waited for', async () => {
   await push(...lists, cartEvent(105, 'gone'));
   const answer = begin();
@@ -148,7 +177,7 @@ test('a pod of no Service needs no node’s connections, and a deleted Node is n
   await apply('n1');
   wants.get('n2' as NodeName)?.note({ kind: 'deleted' });
   await clock.advance(0);
-  expect(await answer).toMatchObject({ isSafe: true, services: [], node: undefined, connections: undefined });
+  expect(await answer).toMatchObject({ isSafe: true, services: [], node: undefined, open: {} });
 });
 
 test('a pod has started when every node has applied that it is ready', async () => {
@@ -159,7 +188,7 @@ test('a pod has started when every node has applied that it is ready', async () 
   await push(cartEvent(105));
   expect(wants.get('n2' as NodeName)).toMatchObject({ version: 105, pods: [] });
   await apply('n1', 'n2');
-  expect(await answer).toMatchObject({ isSafe: true, connections: undefined, nodes: { applied: 2 } });
+  expect(await answer).toMatchObject({ isSafe: true, open: {}, nodes: { applied: 2 } });
 });
 
 test('the text says it in one line, with a line for each reason', async () => {

@@ -9,15 +9,18 @@ import {
 } from '@switchyard/core';
 import type { PodEndpoints } from './gate-state.ts';
 import { type NodeParts, NodesApplied } from './nodes-applied.ts';
-import type { ConnectionsReply } from './protocol.ts';
+import { type ConnectionsReply, type CountedPod, type OpenConnections, openText } from './protocol.ts';
+
+/** Which connections keep the gate closed: those of TCP and SCTP, also UDP flows that are in use, or none. */
+export const connectionsWaits = ['wait', 'wait-udp', 'ignore'] as const;
+export type ConnectionsWait = (typeof connectionsWaits)[number];
 
 /** Which pod ends, and how long a caller waits. */
 export interface DrainRequest {
   /** Of one pod; one of each family. */
   readonly addresses: readonly IpAddress[];
   readonly timeout: Millis;
-  /** Whether open connections keep the gate closed. */
-  readonly connections: 'wait' | 'ignore';
+  readonly connections: ConnectionsWait;
   /** `stop`: it ends, and no request comes any more. `start`: every node has applied that it is ready. */
   readonly goal: 'stop' | 'start';
 }
@@ -36,8 +39,8 @@ export interface DrainAnswer {
     readonly slowest?: { readonly node: NodeName; readonly after: Millis };
     readonly waiting: readonly { readonly node: NodeName; readonly why: string }[];
   };
-  /** Open TCP connections of the pod; undefined while they were not counted, or cannot be. */
-  readonly connections: number | undefined;
+  /** Of the pod; empty while they were not counted. */
+  readonly open: OpenConnections;
   /** Why it is not safe, or what could not be found out. */
   readonly reasons: readonly string[];
 }
@@ -47,11 +50,7 @@ export interface DrainParts extends NodeParts {
   /** Resolves with the next change of the state. */
   readonly changed: () => Promise<void>;
   /** Counts the connections of a pod on its node. Rejects with any error if the node does not answer. */
-  readonly countConnections: (
-    node: NodeName,
-    pod: { readonly addresses: readonly IpAddress[]; readonly ports: ReadonlySet<number> },
-    signal: AbortSignal,
-  ) => Promise<ConnectionsReply>;
+  readonly countConnections: (node: NodeName, pod: CountedPod, signal: AbortSignal) => Promise<ConnectionsReply>;
 }
 
 /** Packets that were chosen for the pod before the last node had applied it arrive within this time. */
@@ -61,8 +60,8 @@ const unknownYet = {
   stop: 'its EndpointSlices offer it as ready: it does not end',
   start: 'no EndpointSlice offers it as ready',
 } as const;
-/** Time between two counts of connections. */
-const countInterval = millis(50);
+/** Time between two counts of connections; longer where the node has to look through its connection tracking. */
+const countInterval = { sockets: millis(50), tracking: millis(500) } as const;
 
 /**
  * Waits until a pod that ends can be stopped without a lost request, or until the time is over. Rejects with the reason of the signal.
@@ -78,9 +77,9 @@ class Drain {
   readonly #begin: number;
   #endpoints: PodEndpoints | undefined;
   #nodes: NodesApplied | undefined;
-  #connections: number | undefined;
+  #open: OpenConnections = {};
   /** Why the gate is closed, besides nodes. */
-  #reason: string | undefined;
+  #reasons: readonly string[] = [];
 
   constructor(request: DrainRequest, parts: DrainParts) {
     this.#request = request;
@@ -123,13 +122,13 @@ class Drain {
         this.#endpoints = endpoints;
         if (endpoints.isEnding === (this.#request.goal === 'stop')) return endpoints;
       }
-      this.#reason = state.isInSync ? unknownYet[this.#request.goal] : 'Nodes and EndpointSlices are not listed yet';
+      this.#reasons = [state.isInSync ? unknownYet[this.#request.goal] : 'Nodes and EndpointSlices are not listed yet'];
       await abortable(change, end);
     }
   }
 
   async #untilApplied({ version, served }: PodEndpoints, end: AbortSignal): Promise<void> {
-    this.#reason = undefined;
+    this.#reasons = [];
     const pods = this.#request.goal === 'stop' ? served : [];
     this.#nodes = new NodesApplied({ version, pods }, this.#parts, end);
     await abortable(this.#nodes.all, end);
@@ -139,23 +138,27 @@ class Drain {
     const { clock, countConnections } = this.#parts;
     if (nodeName === undefined) return; // in no slice: no proxy sends there
     await clock.sleep(settleTime, end);
+    const { addresses, connections } = this.#request;
+    const waited = [...ports.keys()].filter((protocol) => protocol !== 'UDP' || connections === 'wait-udp');
+    const interval = countInterval[ports.has('UDP') || ports.has('SCTP') ? 'tracking' : 'sockets'];
     for (;;) {
-      const pod = { addresses: this.#request.addresses, ports };
-      let reply: ConnectionsReply;
+      let reply: Omit<ConnectionsReply, 'node'>;
       try {
-        reply = await countConnections(nodeName, pod, end);
+        reply = await countConnections(nodeName, { addresses, ports }, end);
       } catch (error) {
         end.throwIfAborted();
-        reply = { node: nodeName, why: `node ${nodeName} does not answer: ${messageOf(error)}` };
+        reply = { open: {}, why: `node ${nodeName} does not answer: ${messageOf(error)}` };
       }
-      this.#connections = reply.connections;
-      if (reply.connections === undefined) {
-        this.#reason = `open connections were not counted: ${reply.why ?? 'unknown'}`;
-        return;
-      }
-      this.#reason = reply.connections > 0 ? `${reply.connections} connections are open` : undefined;
-      if (reply.connections === 0 || this.#request.connections === 'ignore') return;
-      await clock.sleep(countInterval, end);
+      const { open = {}, why = 'its agent is older than this gate' } = reply;
+      const held = waited.filter((protocol) => (open[protocol] ?? 0) > 0);
+      const uncounted = waited.filter((protocol) => open[protocol] === undefined);
+      this.#open = open;
+      this.#reasons = [
+        ...held.map((protocol) => `${openText({ [protocol]: open[protocol] })} are open`),
+        ...(uncounted.length > 0 ? [`open connections (${uncounted.join(', ')}) were not counted: ${why}`] : []),
+      ];
+      if (held.length === 0 || connections === 'ignore') return;
+      await clock.sleep(interval, end);
     }
   }
 
@@ -174,11 +177,8 @@ class Drain {
         ...(slowest === undefined ? {} : { slowest }),
         waiting,
       },
-      connections: this.#connections,
-      reasons: [
-        ...waiting.map(({ node, why }) => `node ${node} ${why}`),
-        ...(this.#reason === undefined ? [] : [this.#reason]),
-      ],
+      open: this.#open,
+      reasons: [...waiting.map(({ node, why }) => `node ${node} ${why}`), ...this.#reasons],
     };
   }
 }

@@ -13,7 +13,7 @@ const safe: DrainAnswer = {
   services: [],
   node: undefined,
   nodes: { total: 3, applied: 3, waiting: [] },
-  connections: 0,
+  open: { TCP: 0 },
   reasons: [],
 };
 
@@ -60,7 +60,7 @@ test.each([
   ['', /pod "" is no list of addresses/],
   ['pod=cart', /pod "cart"/],
   ['pod=10.244.1.5&seconds=0', /seconds "0" is no number from 1 to 3600/],
-  ['pod=10.244.1.5&connections=no', /connections "no" is neither wait nor ignore/],
+  ['pod=10.244.1.5&connections=no', /connections "no" is none of wait, wait-udp, ignore/],
   ['pod=10.244.1.5&format=xml', /format "xml"/],
   ['pod=10.244.1.5&wait=1', /unknown parameter "wait"/],
   ['pod=10.244.1.5&pod=10.244.1.6', /pod is given more than once/],

@@ -1,6 +1,7 @@
 import { type IpAddress, messageOf, seconds, tryParseIp } from '@switchyard/core';
 import { type HttpAnswer, type HttpHandler, jsonAnswer, textAnswer } from '@switchyard/core/health';
-import type { DrainAnswer, DrainRequest } from './drain.ts';
+import { connectionsWaits, type DrainAnswer, type DrainRequest } from './drain.ts';
+import { openText } from './protocol.ts';
 
 /** Answers of a gate. */
 export interface GateRoutesOptions {
@@ -10,13 +11,13 @@ export interface GateRoutesOptions {
 }
 
 const usage = [
-  'usage: /drain?pod=ADDRESS[,ADDRESS][&seconds=N][&connections=wait|ignore][&format=text|json]',
+  'usage: /drain?pod=ADDRESS[,ADDRESS][&seconds=N][&connections=wait|wait-udp|ignore][&format=text|json]',
   '       /ready?pod=ADDRESS[,ADDRESS][&seconds=N][&format=text|json]',
   '  /drain answers 200 when the pod can be stopped without a lost request, /ready when every node has applied that it is ready.',
   '  When the time is over: 503, with the reasons.',
   '  pod          its addresses, as status.podIPs has them',
   '  seconds      longest wait, 1 to 3600; default 20, less than the usual terminationGracePeriodSeconds',
-  '  connections  wait (default) for its open TCP connections, or ignore them',
+  '  connections  wait (default) for its TCP connections and SCTP associations; wait-udp: also for UDP flows in use; or ignore them',
   '',
 ].join('\n');
 
@@ -68,9 +69,9 @@ function parse(goal: DrainRequest['goal'], query: URLSearchParams): DrainRequest
   const time = query.get('seconds') ?? '20';
   if (!/^\d{1,4}$/.test(time) || Number(time) < 1 || Number(time) > 3600)
     return `seconds ${JSON.stringify(time)} is no number from 1 to 3600`;
-  const connections = query.get('connections') ?? 'wait';
-  if (connections !== 'wait' && connections !== 'ignore')
-    return `connections ${JSON.stringify(connections)} is neither wait nor ignore`;
+  const wait = query.get('connections') ?? 'wait';
+  const connections = connectionsWaits.find((one) => one === wait);
+  if (connections === undefined) return `connections ${JSON.stringify(wait)} is none of ${connectionsWaits.join(', ')}`;
   const format = query.get('format') ?? 'text';
   if (format !== 'text' && format !== 'json') return `format ${JSON.stringify(format)} is neither text nor json`;
   return { addresses, timeout: seconds(Number(time)), connections, goal };
@@ -88,13 +89,13 @@ const maxReasons = 20;
 /** One line, and one for each reason. */
 export function drainText(
   goal: DrainRequest['goal'],
-  { isSafe, addresses, waited, nodes, connections, reasons, services }: DrainAnswer,
+  { isSafe, addresses, waited, nodes, open, reasons, services }: DrainAnswer,
 ): string {
   const { slowest, applied, total } = nodes;
   const last = slowest === undefined ? '' : `, the last ${slowest.node} after ${Math.round(slowest.after)} ms`;
-  const open = connections === undefined ? '' : `, ${connections} connections`;
+  const counted = Object.keys(open).length === 0 ? '' : `, ${openText(open)}`;
   const pod = `${addresses.join(',')} (${services.join(', ') || 'no Service'})`;
-  const head = `${verdictText(goal, isSafe)} ${pod} after ${Math.round(waited)} ms: applied by ${applied} of ${total} nodes${last}${open}`;
+  const head = `${verdictText(goal, isSafe)} ${pod} after ${Math.round(waited)} ms: applied by ${applied} of ${total} nodes${last}${counted}`;
   const more = reasons.length > maxReasons ? [`and ${reasons.length - maxReasons} more`] : [];
   return `${[head, ...reasons.slice(0, maxReasons), ...more].join('\n  ')}\n`;
 }

@@ -30,7 +30,7 @@ test.each([
     version: 105,
     isEnding,
     nodeName: 'n1',
-    ports: new Set([8080]),
+    ports: new Map([['TCP', new Set([8080])]]),
   });
 });
 
@@ -45,14 +45,18 @@ test('the newest slice of all Services decides, and each must say that the pod e
 
 test('a pod that left its last slice has its last state, and nodes must know what removed it', () => {
   const state = stateOf(cartEvent(105), cartEvent(106, 'gone'));
-  const former = { served: [{ address: pod, service: 'shop/cart' }], nodeName: 'n1', ports: new Set([8080]) };
+  const former = {
+    served: [{ address: pod, service: 'shop/cart' }],
+    nodeName: 'n1',
+    ports: new Map([['TCP', new Set([8080])]]),
+  };
   expect(state.endpointsOf([pod])).toEqual({ ...former, version: 106, isEnding: true });
   state.apply([cartEvent(108)]); // another pod with the address
   expect(state.endpointsOf([pod])).toEqual({ ...former, version: 108, isEnding: false });
 });
 
 test('a pod that was in no slice ends, and nodes must know the newest slice', () => {
-  const nothing = { served: [], isEnding: true, nodeName: undefined, ports: new Set() };
+  const nothing = { served: [], isEnding: true, nodeName: undefined, ports: new Map() };
   expect(stateOf(cartEvent(105)).endpointsOf([parseIp('10.244.3.3')])).toEqual({ ...nothing, version: 105 });
 });
 

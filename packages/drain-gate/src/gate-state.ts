@@ -4,11 +4,12 @@ import {
   type IpAddress,
   type NodeName,
   type NodeRecord,
+  type Protocol,
   type ResourceKind,
   type SliceKey,
   isOffered,
 } from '@switchyard/core';
-import type { ServedPod } from './protocol.ts';
+import type { PodPorts, ServedPod } from './protocol.ts';
 
 /** A pod in EndpointSlices. */
 export interface PodEndpoints {
@@ -22,8 +23,7 @@ export interface PodEndpoints {
   /** Whether no slice offers the pod as ready, or it ends. */
   readonly isEnding: boolean;
   readonly nodeName: NodeName | undefined;
-  /** Ports at which the pod serves. */
-  readonly ports: ReadonlySet<number>;
+  readonly ports: PodPorts;
 }
 
 /** Beyond these, the one that left first is forgotten. */
@@ -131,7 +131,11 @@ export class GateState {
       version: Math.max(known.length === 0 ? this.#version : 0, ...known.map(({ version }) => version)),
       isEnding: known.every(({ isEnding }) => isEnding),
       nodeName: known.find(({ nodeName }) => nodeName !== undefined)?.nodeName,
-      ports: new Set(known.flatMap(({ ports }) => [...ports])),
+      ports: portsOf(
+        known.flatMap(({ ports }) =>
+          [...ports].flatMap(([protocol, numbers]) => [...numbers].map((port) => ({ protocol, port }))),
+        ),
+      ),
     };
   }
 
@@ -140,13 +144,20 @@ export class GateState {
     if (slices.length === 0) return this.#former.get(address);
     const endpoints = slices.flatMap(({ record }) => record.endpoints.filter((one) => one.address === address));
     const services = new Set(slices.map(({ record }) => record.service));
-    const ports = slices.flatMap(({ record }) => record.ports.filter(({ protocol }) => protocol === 'TCP'));
     return {
       served: [...services].map((service) => ({ address, service })),
       version: Math.max(...slices.map(({ version }) => version)),
       isEnding: !endpoints.some(isOffered),
       nodeName: endpoints.find(({ nodeName }) => nodeName !== undefined)?.nodeName,
-      ports: new Set(ports.map(({ port }) => port)),
+      ports: portsOf(slices.flatMap(({ record }) => record.ports)),
     };
   }
+}
+
+function portsOf(ports: readonly { readonly protocol: Protocol; readonly port: number | undefined }[]): PodPorts {
+  const byProtocol = new Map<Protocol, Set<number>>();
+  for (const { protocol, port } of ports) {
+    if (port !== undefined) byProtocol.set(protocol, (byProtocol.get(protocol) ?? new Set()).add(port));
+  }
+  return byProtocol;
 }

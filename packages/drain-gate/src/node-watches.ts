@@ -1,8 +1,8 @@
-import { type Clock, HostError, type IpAddress, type Millis, millis, type NodeName, type Port } from '@switchyard/core';
+import { type Clock, HostError, type Millis, millis, type NodeName, type Port } from '@switchyard/core';
 import { askConnections, askNode, type NodePlace } from './ask-http.ts';
 import type { GateState } from './gate-state.ts';
 import { NodeWatch, type Want } from './node-watch.ts';
-import type { ConnectionsReply } from './protocol.ts';
+import type { ConnectionsReply, CountedPod } from './protocol.ts';
 
 /** How to reach the nodes' agents. */
 export interface NodeWatchesOptions {
@@ -59,11 +59,7 @@ export class NodeWatches {
   }
 
   /** Counts the connections of a pod on its node. Rejects with `HostError` if the node does not answer. */
-  async countConnections(
-    node: NodeName,
-    pod: { readonly addresses: readonly IpAddress[]; readonly ports: ReadonlySet<number> },
-    signal: AbortSignal,
-  ): Promise<ConnectionsReply> {
+  async countConnections(node: NodeName, pod: CountedPod, signal: AbortSignal): Promise<ConnectionsReply> {
     return askConnections(this.#placeOf(node), pod, signal);
   }
 

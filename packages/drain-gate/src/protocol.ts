@@ -1,4 +1,12 @@
-import { type IpAddress, type Millis, seconds, type ServiceKey, type TrafficPolicy } from '@switchyard/core';
+import {
+  type IpAddress,
+  type Millis,
+  type Protocol,
+  seconds,
+  type ServiceKey,
+  type TrafficPolicy,
+  tryParseIp,
+} from '@switchyard/core';
 
 /** Path on the health port of each node: what the node has applied. */
 export const nodePath = '/drain/node';
@@ -53,13 +61,64 @@ export interface NodeReply {
   readonly used: readonly PodUse[];
 }
 
+/** Ports at which a pod serves; a protocol without ports is missing. */
+export type PodPorts = ReadonlyMap<Protocol, ReadonlySet<number>>;
+
+/** A pod, for a count of its connections. */
+export interface CountedPod {
+  readonly addresses: readonly IpAddress[];
+  readonly ports: PodPorts;
+}
+
+/**
+ * Number of open connections to ports of a pod, by protocol; missing where the pod has no port, or where it cannot be counted.
+ * - TCP: connections that are established, or half closed by the client, as the sockets of the pod's network namespace have them.
+ * - UDP: flows of the node's connection tracking that had a packet in the last two seconds; up to three, because the kernel reports whole ones.
+ * - SCTP: associations of the node's connection tracking that are set up, or shut down by one side.
+ */
+export type OpenConnections = Readonly<Partial<Record<Protocol, number>>>;
+
 /** Open connections of a pod. */
 export interface ConnectionsReply {
   readonly node: string;
-  /** TCP connections that are established, or half closed by the client; undefined where they cannot be counted. */
-  readonly connections?: number;
-  /** Why they cannot be counted. */
+  readonly open: OpenConnections;
+  /** Why some cannot be counted. */
   readonly why?: string;
+}
+
+const protocols: readonly Protocol[] = ['TCP', 'UDP', 'SCTP'];
+
+const openNames: Readonly<Record<Protocol, string>> = {
+  TCP: 'TCP connections',
+  UDP: 'UDP flows',
+  SCTP: 'SCTP associations',
+};
+
+/** Such as `0 TCP connections, 2 UDP flows`. */
+export function openText(open: OpenConnections): string {
+  return protocols.flatMap((one) => (open[one] === undefined ? [] : [`${open[one]} ${openNames[one]}`])).join(', ');
+}
+
+/** The query of a count, for `connectionsPath`. */
+export function connectionsQuery({ addresses, ports }: CountedPod): URLSearchParams {
+  const query = new URLSearchParams({ pod: addresses.join(',') });
+  for (const [protocol, numbers] of ports) query.set(protocol.toLowerCase(), [...numbers].join(','));
+  return query;
+}
+
+/** Reads a query of `connectionsPath`; undefined for a wrong one. */
+export function parseConnectionsQuery(query: URLSearchParams): CountedPod | undefined {
+  const listOf = (name: string): readonly string[] => (query.get(name) ?? '').split(',').filter((text) => text !== '');
+  const addresses = listOf('pod').map((text) => tryParseIp(text));
+  const known = addresses.filter((address) => address !== undefined);
+  const lists = protocols.map((protocol) => [protocol, listOf(protocol.toLowerCase()).map(Number)] as const);
+  const ports = new Map(lists.flatMap(([protocol, list]) => (list.length === 0 ? [] : [[protocol, new Set(list)]])));
+  const areValid = [...ports.values()].every((list) => [...list].every((port) => port > 0 && port < 65_536));
+  const areKnown = [...query.keys()].every(
+    (name) => name === 'pod' || protocols.some((one) => one.toLowerCase() === name),
+  );
+  if (known.length === 0 || known.length < addresses.length || !areValid || !areKnown) return undefined;
+  return { addresses: known, ports };
 }
 
 /** The query of a question, for `nodePath`. */

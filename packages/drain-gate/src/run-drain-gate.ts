@@ -66,9 +66,9 @@ export async function runDrainGate(options: DrainGateOptions, signal: AbortSigna
 function logAnswer(
   logger: Logger,
   goal: DrainRequest['goal'],
-  { isSafe, addresses, waited, services, nodes, connections, reasons }: DrainAnswer,
+  { isSafe, addresses, waited, services, nodes, open, reasons }: DrainAnswer,
 ): void {
-  const pod = { pod: addresses.join(','), services, waitedMs: Math.round(waited), nodes: nodes.total, connections };
+  const pod = { pod: addresses.join(','), services, waitedMs: Math.round(waited), nodes: nodes.total, ...open };
   if (isSafe) logger.info(verdictText(goal, isSafe), { ...pod, slowest: nodes.slowest?.node, reasons });
   else logger.warn(verdictText(goal, isSafe), { ...pod, reasons: reasons.slice(0, 5) });
 }

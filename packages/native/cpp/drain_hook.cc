@@ -24,10 +24,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kUsage =
-    "usage: switchyard-drain-hook [--gate HOST[:PORT]] [--seconds N] [--connections wait|ignore]\n"
+    "usage: switchyard-drain-hook [--gate HOST[:PORT]] [--seconds N] [--connections wait|wait-udp|ignore]\n"
     "  --gate         default switchyard-drain-gate.kube-system:10247\n"
     "  --seconds      longest wait, 1 to 3600; default 20\n"
-    "  --connections  wait for open connections (default), or ignore them\n";
+    "  --connections  wait for TCP and SCTP (default), wait-udp also for UDP flows in use, or ignore them\n";
 constexpr auto kRetryPause = std::chrono::milliseconds(200);
 
 struct Options {
@@ -60,7 +60,8 @@ bool Read(int argc, char** argv, Options* options) {
       return false;
     }
   }
-  const bool is_known = options->connections == "wait" || options->connections == "ignore";
+  const bool is_known = options->connections == "wait" || options->connections == "wait-udp" ||
+                        options->connections == "ignore";
   return is_known && options->seconds >= 1 && options->seconds <= 3600 && atoi(options->port.c_str()) > 0;
 }
 

@@ -1,3 +1,4 @@
+export { countPodFlows, type TrackedPod } from './conntrack/pod-flows.ts';
 export { createFlowTable, type FlowQuery, type FlowTable, type FlowTableOptions } from './conntrack/flow-table.ts';
 export type { TrackedFlow } from './conntrack/flow-reader.ts';
 export {

@@ -1,21 +1,25 @@
 import { constants } from 'node:os';
 import { MessageWriter, NLMSG, openNetlinkSocket, readErrno, readMessages } from '@switchyard/native';
 
+type MadeProtocol = 'udp' | 'tcp' | 'sctp';
+
 /** Which entries to make. */
 export interface MadeFlows {
   readonly netns: string;
-  readonly protocol: 'udp' | 'tcp';
+  readonly protocol: MadeProtocol;
   readonly count: number;
   readonly destinationPort: number;
+  /** Of an SCTP association (enum sctp_conntrack). Default 4: established. */
+  readonly sctpState?: number;
 }
 
 const createMessage = (1 << 8) | 0; // NFNL_SUBSYS_CTNETLINK, IPCTNL_MSG_CT_NEW
 const flags = 0x001 | 0x200 | 0x400; // NLM_F_REQUEST | NLM_F_EXCL | NLM_F_CREATE
 const perDatagram = 50;
-const server = 0x0a_60_0a_0a; // 10.96.10.10
+const server = 0x0a_60_0a_0a; // 10.96.10.10, which answers
 
 /** Puts IPv4 entries that never saw a packet into a namespace's connection tracking, each from another client. */
-export function insertFlows({ netns, protocol, count, destinationPort }: MadeFlows): void {
+export function insertFlows({ netns, protocol, count, destinationPort, sctpState = 4 }: MadeFlows): void {
   using socket = openNetlinkSocket({ protocol: 'netfilter', netns });
   const writer = new MessageWriter();
   const buffer = new Uint8Array(1 << 16);
@@ -30,6 +34,7 @@ export function insertFlows({ netns, protocol, count, destinationPort }: MadeFlo
       writer.attributeUint32be(3, 8); // CTA_STATUS: confirmed
       writer.attributeUint32be(7, 600); // CTA_TIMEOUT, seconds
       if (protocol === 'tcp') writeEstablished(writer);
+      if (protocol === 'sctp') writeAssociation(writer, sctpState);
       writer.endMessage();
     }
     socket.send(writer.bytes());
@@ -42,9 +47,11 @@ export function insertFlows({ netns, protocol, count, destinationPort }: MadeFlo
   }
 }
 
+const protocolNumbers: Readonly<Record<MadeProtocol, number>> = { udp: 17, tcp: 6, sctp: 132 };
+
 type Places = readonly [source: number, destination: number, sourcePort: number, destinationPort: number];
 
-function writeTuple(writer: MessageWriter, type: number, protocol: 'udp' | 'tcp', places: Places): void {
+function writeTuple(writer: MessageWriter, type: number, protocol: MadeProtocol, places: Places): void {
   const [source, destination, sourcePort, destinationPort] = places;
   const tuple = writer.beginNested(type);
   const ip = writer.beginNested(1);
@@ -52,7 +59,7 @@ function writeTuple(writer: MessageWriter, type: number, protocol: 'udp' | 'tcp'
   writer.attributeUint32be(2, destination);
   writer.endAttribute(ip);
   const proto = writer.beginNested(2);
-  writer.attributeUint8(1, protocol === 'udp' ? 17 : 6);
+  writer.attributeUint8(1, protocolNumbers[protocol]);
   writer.attributeUint16be(2, sourcePort);
   writer.attributeUint16be(3, destinationPort);
   writer.endAttribute(proto);
@@ -65,4 +72,14 @@ function writeEstablished(writer: MessageWriter): void {
   writer.attributeUint8(1, 3); // TCP_CONNTRACK_ESTABLISHED
   writer.endAttribute(tcp);
   writer.endAttribute(info);
+}
+
+function writeAssociation(writer: MessageWriter, state: number): void {
+  writer.nested(4, () =>
+    writer.nested(3, () => {
+      writer.attributeUint8(1, state); // CTA_PROTOINFO_SCTP_STATE
+      writer.attributeUint32be(2, 1); // its two tags
+      writer.attributeUint32be(3, 2);
+    }),
+  );
 }

@@ -12,7 +12,8 @@ export interface GateAnswer {
   /** Milliseconds. */
   readonly waited: number;
   readonly nodes: { readonly total: number; readonly applied: number };
-  readonly connections?: number;
+  /** Open connections by protocol; empty where they were not counted. */
+  readonly open?: Readonly<Record<string, number>>;
   readonly reasons: readonly string[];
 }
 

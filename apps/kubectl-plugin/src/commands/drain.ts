@@ -78,11 +78,14 @@ async function untilDeleted(pod: string, { kubectl, config }: CommandContext, si
 }
 
 function movedText({ pod, by, replaced, gate }: Moved): string {
-  const left =
-    gate === undefined
-      ? 'its hook waits at the gate'
-      : `${gate.nodes.applied} nodes and ${gate.connections === undefined ? 'unknown' : 'all'} connections left it in ${Math.round(gate.waited)} ms`;
+  const left = gate === undefined ? 'its hook waits at the gate' : leftText(gate);
   return `pod/${pod} replaced${by.length === 0 ? '' : ` by ${by.join(', ')}`} in ${timeText(replaced)}; ${left}\n`;
+}
+
+function leftText({ nodes, open = {}, waited }: NonNullable<Moved['gate']>): string {
+  const connections = Object.keys(open).length === 0 ? 'unknown' : 'all';
+  const inUse = open['UDP'] === undefined || open['UDP'] === 0 ? '' : `; ${open['UDP']} UDP flows are in use`;
+  return `${nodes.applied} nodes and ${connections} connections left it in ${Math.round(waited)} ms${inUse}`;
 }
 
 function timeText(time: number): string {

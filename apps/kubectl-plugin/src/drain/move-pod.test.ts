@@ -41,7 +41,13 @@ async function run({ looks, unsafe = [] }: Cluster, more: Partial<Move> = {}) {
     const isSafe = !unsafe.includes(path);
     response.statusCode = isSafe ? 200 : 503;
     response.end(
-      JSON.stringify({ isSafe, waited: 40, nodes: { total: 3, applied: 3 }, connections: 0, reasons: ['x is behind'] }),
+      JSON.stringify({
+        isSafe,
+        waited: 40,
+        nodes: { total: 3, applied: 3 },
+        open: { TCP: 0 },
+        reasons: ['x is behind'],
+      }),
     );
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');

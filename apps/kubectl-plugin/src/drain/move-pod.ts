@@ -10,7 +10,7 @@ export interface Moved {
   readonly pod: string;
   readonly by: readonly string[];
   readonly replaced: number;
-  readonly gate: Pick<GateAnswer, 'waited' | 'connections' | 'nodes'> | undefined;
+  readonly gate: Pick<GateAnswer, 'waited' | 'open' | 'nodes'> | undefined;
 }
 
 export interface MoveParts extends Pick<CommandContext, 'kubectl' | 'clock'> {

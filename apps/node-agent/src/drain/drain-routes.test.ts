@@ -34,7 +34,13 @@ function stateOf({ versions = [105, 105], ...more }: Bench = {}): DrainState {
     );
     return { ...rest, families: new Map(changed) };
   };
-  return { ...state, status, healthClients: () => clients, countConnections: async () => 3, ...more };
+  return {
+    ...state,
+    status,
+    healthClients: () => clients,
+    countConnections: async () => ({ open: { TCP: 3 } }),
+    ...more,
+  };
 }
 
 async function ask(state: DrainState, target: string): Promise<HttpAnswer> {
@@ -199,19 +205,23 @@ test('an asked Service whose last apply failed is named', async () => {
 
 test('connections are counted, or it says why not', async () => {
   const asked: unknown[] = [];
-  const counting = stateOf({ countConnections: async (addresses, ports) => (asked.push(addresses, ports), 3) });
-  const path = '/drain/connections?pod=10.244.1.5,fd00::5&ports=8080,9090';
-  expect(JSON.parse((await ask(counting, path)).body)).toEqual({ node: 'n1', connections: 3 });
-  expect(asked).toEqual([['10.244.1.5', 'fd00::5'], new Set([8080, 9090])]);
-  const failing = stateOf({ countConnections: async () => Promise.reject(new Error('no right')) });
-  expect(JSON.parse((await ask(failing, path)).body)).toEqual({ node: 'n1', why: 'no right' });
+  const reply = { open: { TCP: 3 }, why: 'the kernel tracks no connections on this node' };
+  const counting = stateOf({ countConnections: async (pod) => (asked.push(pod), reply) });
+  const path = '/drain/connections?pod=10.244.1.5,fd00::5&tcp=8080,9090&udp=53';
+  expect(JSON.parse((await ask(counting, path)).body)).toEqual({ node: 'n1', ...reply });
+  const ports = new Map([
+    ['TCP', new Set([8080, 9090])],
+    ['UDP', new Set([53])],
+  ]);
+  expect(asked).toEqual([{ addresses: ['10.244.1.5', 'fd00::5'], ports }]);
 });
 
 test.each([
   '/drain/node?after=x',
-  '/drain/connections?ports=80',
-  '/drain/connections?pod=10.244.1&ports=80',
-  '/drain/connections?pod=10.244.1.5&ports=0',
+  '/drain/connections?tcp=80',
+  '/drain/connections?pod=10.244.1&tcp=80',
+  '/drain/connections?pod=10.244.1.5&udp=0',
+  '/drain/connections?pod=10.244.1.5&ports=80',
 ])('%s is refused', async (target) => {
   expect((await ask(stateOf(), target)).status).toBe(400);
 });

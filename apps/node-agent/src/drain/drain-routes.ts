@@ -9,14 +9,15 @@ import {
   type TrafficPolicy,
   servicePortParts,
   sleepUntil,
-  tryParseIp,
 } from '@switchyard/core';
 import { type HealthClient, type HttpAnswer, type HttpHandler, jsonAnswer, textAnswer } from '@switchyard/core/health';
 import {
   connectionsPath,
   type ConnectionsReply,
+  type CountedPod,
   nodePath,
   type NodeReply,
+  parseConnectionsQuery,
   parseNodeQuery,
   type PodUse,
 } from '@switchyard/drain-gate';
@@ -31,8 +32,8 @@ export interface DrainState extends Pick<DebugState, 'nodeName' | 'tables' | 'st
   readonly healthClients: (service: ServiceKey) => readonly HealthClient[] | undefined;
   /** Of an observer: the rules that acknowledge a change, those of the proxy that it observes. Default: the tables are in the kernel. */
   readonly openChoices?: OpenChoices;
-  /** Number of connections of a pod. Rejects with `HostError` where they cannot be counted. */
-  readonly countConnections: (addresses: readonly IpAddress[], ports: ReadonlySet<number>) => Promise<number>;
+  /** Open connections of a pod. */
+  readonly countConnections: (pod: CountedPod) => Promise<Omit<ConnectionsReply, 'node'>>;
 }
 
 /** A gate asks with one request at a time; several may run during a change of version. */
@@ -155,20 +156,11 @@ function usesOf(
 
 function connectionsRoute({ nodeName, countConnections }: DrainState): HttpHandler {
   return async ({ query }): Promise<HttpAnswer> => {
-    const addresses = listOf(query, 'pod').map((text) => tryParseIp(text));
-    const ports = listOf(query, 'ports').map(Number);
-    if (addresses.length === 0 || addresses.includes(undefined) || ports.some((port) => !(port > 0 && port < 65_536))) {
-      return textAnswer(400, `usage: ${connectionsPath}?pod=ADDRESS[,ADDRESS]&ports=PORT[,PORT...]\n`);
-    }
-    const known = addresses.filter((address) => address !== undefined);
-    const reply = await countConnections(known, new Set(ports)).then(
-      (connections): ConnectionsReply => ({ node: nodeName, connections }),
-      (error: unknown): ConnectionsReply => ({ node: nodeName, why: messageOf(error) }),
-    );
+    const pod = parseConnectionsQuery(query);
+    if (pod === undefined) return textAnswer(400, connectionsUsage);
+    const reply: ConnectionsReply = { node: nodeName, ...(await countConnections(pod)) };
     return jsonAnswer(200, reply);
   };
 }
 
-function listOf(query: URLSearchParams, name: string): readonly string[] {
-  return (query.get(name) ?? '').split(',').filter((text) => text !== '');
-}
+const connectionsUsage = `usage: ${connectionsPath}?pod=ADDRESS[,ADDRESS][&tcp=PORT[,PORT...]][&udp=PORTS][&sctp=PORTS]\n`;

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { HostError, type IpAddress } from '@switchyard/core';
+import { HostError, type IpAddress, messageOf } from '@switchyard/core';
+import type { ConnectionsReply, CountedPod, OpenConnections } from '@switchyard/drain-gate';
 
 /** States of /proc/net/tcp in which a client may still send or wait: ESTABLISHED, SYN_RECV, CLOSE_WAIT. */
 const openStates: ReadonlySet<string> = new Set(['01', '03', '08']);
@@ -16,13 +17,33 @@ export function countOpen(text: string, ports: ReadonlySet<number>): number {
 const folders = new Map<IpAddress, string>();
 const maxFolders = 1000;
 
-/**
- * Open TCP connections to ports of a pod of this node, as its own network namespace has them. Rejects with `HostError` if no process in it is
- * visible: that needs hostPID and CAP_SYS_PTRACE.
- */
-export async function countConnections(addresses: readonly IpAddress[], ports: ReadonlySet<number>): Promise<number> {
+/** Open connections of a pod of this node, with the reason for those that cannot be counted. */
+export async function countConnections({ addresses, ports }: CountedPod): Promise<Omit<ConnectionsReply, 'node'>> {
   const [address] = addresses;
-  if (address === undefined) return 0;
+  const tcp = ports.get('TCP');
+  const counts = await Promise.allSettled<OpenConnections>([
+    address === undefined || tcp === undefined ? {} : countTcp(address, tcp).then((TCP) => ({ TCP })),
+    ports.has('UDP') || ports.has('SCTP') ? countTracked({ addresses, ports }) : {},
+  ]);
+  const open: OpenConnections = Object.assign(
+    {},
+    ...counts.map((one) => (one.status === 'fulfilled' ? one.value : {})),
+  );
+  const reasons = counts.flatMap((one) => (one.status === 'rejected' ? [messageOf(one.reason)] : []));
+  return { open, ...(reasons.length === 0 ? {} : { why: reasons.join('; ') }) };
+}
+
+/** Rejects with `HostError` or `NativeError`. */
+async function countTracked(pod: CountedPod): Promise<OpenConnections> {
+  const { countPodFlows } = await import('@switchyard/netfilter');
+  return countPodFlows(pod);
+}
+
+/**
+ * Connections as the sockets of the pod's own network namespace have them. Rejects with `HostError` if no process in it is visible:
+ * that needs hostPID and CAP_SYS_PTRACE.
+ */
+async function countTcp(address: IpAddress, ports: ReadonlySet<number>): Promise<number> {
   const known = folders.get(address);
   const before = known === undefined ? undefined : read(known, ports);
   if (before !== undefined) return before;

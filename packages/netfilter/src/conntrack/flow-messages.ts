@@ -1,4 +1,4 @@
-import type { IpFamily } from '@switchyard/core';
+import { type IpAddress, type IpFamily, ipFamilyOf, ipToBytes } from '@switchyard/core';
 import { type MessageWriter, NLM_F } from '@switchyard/native';
 
 /** Numbers of linux/netfilter/nfnetlink_conntrack.h, as far as they are used here. */
@@ -9,6 +9,9 @@ export const conntrack = {
   getStatistics: 5,
   tupleOrig: 1, // CTA_TUPLE_ORIG, and so on
   tupleReply: 2,
+  status: 3,
+  protocolInfo: 4,
+  timeout: 7,
   id: 12,
   zone: 18,
   filter: 25,
@@ -21,16 +24,20 @@ export const conntrack = {
   protoNumber: 1, // within CTA_TUPLE_PROTO
   protoSourcePort: 2,
   protoDestinationPort: 3,
+  sctpInfo: 3, // within CTA_PROTOINFO
+  sctpState: 1,
   filterOrigFlags: 1, // within CTA_FILTER
   filterReplyFlags: 2,
   globalEntries: 1, // CTA_STATS_GLOBAL_ENTRIES
 } as const;
 
-/** CTA_FILTER_FLAG(CTA_PROTO_NUM), which no exported header has: compare the protocol of the original tuple. */
+/** CTA_FILTER_FLAG(CTA_PROTO_NUM) and CTA_FILTER_FLAG(CTA_IP_SRC), which no exported header has: parts of a tuple to compare. */
 const compareProtocol = 1 << 3;
+const compareSource = 1 << 0;
 
-/** IPPROTO_UDP */
+/** IPPROTO_UDP, IPPROTO_SCTP */
 export const udp = 17;
+export const sctp = 132;
 /** AF_INET, AF_INET6; AF_UNSPEC selects both. */
 export const addressFamilies: Readonly<Record<IpFamily, number>> = { IPv4: 2, IPv6: 10 };
 const anyFamily = 0;
@@ -47,6 +54,26 @@ export function writeList(writer: MessageWriter, ipFamily: IpFamily | undefined)
       writer.attributeUint32(conntrack.filterReplyFlags, 0);
     });
   }
+  writer.endMessage();
+}
+
+/**
+ * Requests the entries of a protocol that an IPv4 address answers; of IPv6 those of all addresses, since the kernel compares IPv6 addresses
+ * the wrong way round (seen in Linux 6.18). Before 5.8 it filters nothing.
+ */
+export function writeListAnswered(writer: MessageWriter, address: IpAddress, protocol: number): void {
+  const ipFamily = ipFamilyOf(address);
+  begin(writer, conntrack.get, NLM_F.REQUEST | NLM_F.DUMP);
+  writer.netfilterHeader(addressFamilies[ipFamily], 0);
+  writer.nested(conntrack.tupleReply, () => {
+    const source = ipFamily === 'IPv4' ? conntrack.ipV4Source : conntrack.ipV6Source;
+    writer.nested(conntrack.tupleIp, () => writer.attributeBytes(source, ipToBytes(address)));
+    writer.nested(conntrack.tupleProto, () => writer.attributeUint8(conntrack.protoNumber, protocol));
+  });
+  writer.nested(conntrack.filter, () => {
+    writer.attributeUint32(conntrack.filterOrigFlags, 0);
+    writer.attributeUint32(conntrack.filterReplyFlags, compareProtocol | (ipFamily === 'IPv4' ? compareSource : 0));
+  });
   writer.endMessage();
 }
 

@@ -191,12 +191,13 @@ const advice: Readonly<Record<number, string>> = {
   [EINVAL]: noCtnetlink,
 };
 
-function refusal(attempt: string, errno: number): NativeError {
+/** The error for an errno of ctnetlink, with advice. */
+export function refusal(attempt: string, errno: number): NativeError {
   return new NativeError(attempt, { errno, syscall: 'ctnetlink' }, advice[errno]);
 }
 
 /** Entries of all protocols in the socket's namespace, from the answer to `writeGetStatistics`. Throws `NativeError`. */
-function receiveEntries(socket: NetlinkSocket, buffer: Uint8Array): number {
+export function receiveEntries(socket: NetlinkSocket, buffer: Uint8Array): number {
   for (const [{ type, start, end }] of receiveAnswers(socket, buffer)) {
     if (type === NLMSG.ERROR)
       throw refusal('cannot count the entries of the connection tracking', readErrno(buffer, start));

@@ -54,7 +54,7 @@ test('a pod ends only when the load balancer has left its node', async () => {
   expect(load.lost).toEqual([]);
   expect(load.count).toBeGreaterThan(100);
   const waits = (await site.gateLog()).map((line) =>
-    Number(/"safe to stop".* waitedMs=(\d+) nodes=3 connections=0/.exec(line)?.[1]),
+    Number(/"safe to stop".* waitedMs=(\d+) nodes=3 TCP=0/.exec(line)?.[1]),
   );
   expect(waits).toHaveLength(2);
   // Three failing checks take 1.0 to 1.5 s.

@@ -63,7 +63,7 @@ async function rollOut(rollouts: number) {
     for (let round = 0; round < rollouts; round++) await site.restart();
   });
   const lines = (await site.gateLog()).slice(before);
-  const waits = lines.map((line) => Number(/"safe to stop".* waitedMs=(\d+) nodes=3 connections=0/.exec(line)?.[1]));
+  const waits = lines.map((line) => Number(/"safe to stop".* waitedMs=(\d+) nodes=3 TCP=0/.exec(line)?.[1]));
   return { ...load, waits };
 }
 
