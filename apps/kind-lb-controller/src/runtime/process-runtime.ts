@@ -91,6 +91,8 @@ export class ProcessRuntime implements LoadBalancerRuntime {
   /** Load balancers of an earlier process that no call has named yet. */
   readonly #unconfirmed: Set<string>;
   readonly #addresses: PoolAddresses;
+  /** Addresses of load balancers whose removal was called for and may not have ended: its caller may give up and call again. */
+  readonly #leaving = new Map<string, readonly IpAddress[]>();
   /** Specs that HAProxy's log may refer to: during a reload, the new ones. */
   #expected: Specs | undefined;
   #tail: Promise<unknown> = Promise.resolve();
@@ -132,7 +134,9 @@ export class ProcessRuntime implements LoadBalancerRuntime {
 
   /** Resolves when connections have ended, or had `drainLimit` to do so. New ones are refused long before. */
   async remove(id: LoadBalancerId, signal: AbortSignal): Promise<void> {
-    const addresses = this.#running.get(loadBalancerKey(id))?.addresses ?? [];
+    const key = loadBalancerKey(id);
+    const addresses = this.#running.get(key)?.addresses ?? this.#leaving.get(key) ?? [];
+    this.#leaving.set(key, addresses);
     const outcome = await this.#request({ id, spec: undefined }, signal);
     if (outcome.status === 'failed') {
       throw new HostError(
@@ -141,6 +145,7 @@ export class ProcessRuntime implements LoadBalancerRuntime {
       );
     }
     await abortable(this.#addresses.drained(addresses), signal);
+    this.#leaving.delete(key);
   }
 
   /** Ends HAProxy and takes the kernel's rules back, unless `isKeptOnExit` is set. Addresses stay on the interface. */
