@@ -1,4 +1,5 @@
 export { countPodFlows, type TrackedPod } from './conntrack/pod-flows.ts';
+export { type DroppingRule, openRuleTrace, type RuleTrace, type TracedTraffic } from './nftables/rule-trace.ts';
 export { createFlowTable, type FlowQuery, type FlowTable, type FlowTableOptions } from './conntrack/flow-table.ts';
 export type { TrackedFlow } from './conntrack/flow-reader.ts';
 export {

@@ -36,6 +36,7 @@ interface WhyAnswer {
   readonly service?: string;
   readonly endpoints: readonly { readonly address: string; readonly nodeName?: string }[];
   readonly probes: readonly { readonly status: string }[];
+  readonly losses?: readonly Omit<RemoteLoss, 'node'>[];
 }
 
 interface RemoteLoss {
@@ -127,8 +128,14 @@ async function answerOf(
     if (answer.verdict !== 'unanswered' && answer.verdict !== 'forwarded') return answer;
     const latest = clock.now() + remoteReading;
     for (;;) {
-      const whole = beyond(answer, question, remote);
-      if (whole !== undefined || watches.length === 0 || clock.now() >= latest) return whole ?? answer;
+      const loss = remoteLoss(answer, remote);
+      const there = agents.find(({ node }) => node === loss?.node);
+      if (loss?.cause === 'otherRule' && loss.where?.netns === 'node' && there !== undefined && config.probes > 0) {
+        const named = await nameRule(loss, { there, here, question, config, clock }, signal);
+        return beyond(answer, question, named);
+      }
+      if (loss !== undefined) return beyond(answer, question, loss);
+      if (watches.length === 0 || clock.now() >= latest) return answer;
       await clock.sleep(millis(50), signal);
     }
   } finally {
@@ -139,7 +146,7 @@ async function answerOf(
 
 function pathOf(
   { from, to, port, protocol, source }: Question,
-  { seconds = 2, probes }: CommandContext['config'],
+  { seconds = 2, probes }: Pick<CommandContext['config'], 'seconds' | 'probes'>,
 ): string {
   const target = `${addressAndPort(parseIp(to), port as Port)}/${protocol}`; // checked by the agent
   const query = new URLSearchParams({ from, to: target, source, format: 'json', seconds: String(seconds) });
@@ -176,12 +183,40 @@ function watchNode(
 }
 
 /** The loss of another node that belongs to this flow. After masquerading the client is the node. */
-function beyond(answer: WhyAnswer, { from }: Question, losses: readonly RemoteLoss[]): WhyAnswer | undefined {
-  const loss = losses.find(
-    ({ services = [], client }) =>
-      answer.service !== undefined && services.includes(answer.service) && client !== undefined,
+function remoteLoss({ service }: WhyAnswer, losses: readonly RemoteLoss[]): RemoteLoss | undefined {
+  return losses.find(
+    ({ services = [], client }) => service !== undefined && services.includes(service) && client !== undefined,
   );
-  if (loss === undefined) return undefined;
+}
+
+interface Tracing extends Pick<CommandContext, 'config' | 'clock'> {
+  readonly question: Question;
+  /** Node of the loss. */
+  readonly there: Agent;
+  readonly here: Agent;
+}
+
+/** Sends probes again, while the other node traces their packets, and adds the name of the rule that drops them. */
+async function nameRule(
+  loss: RemoteLoss,
+  { question, there, here, config, clock }: Tracing,
+  signal: AbortSignal,
+): Promise<RemoteLoss> {
+  const watch = pathOf(question, { ...config, seconds: traceSeconds, probes: 0 });
+  const traced = askAgent<WhyAnswer>(there, `${watch}&trace=true`, { method: 'GET', signal });
+  await clock.sleep(traceBegin, signal);
+  await askAgent<WhyAnswer>(here, pathOf(question, config), { method: 'PUT', signal });
+  const { losses = [] } = await traced;
+  const named = losses.find(({ cause }) => cause === loss.cause);
+  return named === undefined ? loss : { ...loss, ...named, node: loss.node };
+}
+
+/** Longer than the probes, which wait 1.5 s for an answer. */
+const traceSeconds = 3;
+/** Time until the other node traces. */
+const traceBegin = millis(500);
+
+function beyond(answer: WhyAnswer, { from }: Question, loss: RemoteLoss): WhyAnswer {
   const hook = loss.where?.hook === undefined ? '' : `, at the hook ${loss.where.hook}`;
   return {
     ...answer,

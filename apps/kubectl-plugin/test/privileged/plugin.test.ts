@@ -224,7 +224,7 @@ test("why: a packet that the endpoint's node drops", async () => {
     expect(found).toMatch(/^verdict {2}lost$/m);
     expect(found).toMatch(/^where {4}node node2, in the namespace of the node, at the hook forward$/m);
     expect(found).toMatch(
-      /^why {6}\d+ of 20 probes: a rule that is not of the Service proxy dropped it.* \[otherRule, kernel: NETFILTER_DROP\]$/m,
+      /^why {6}\d+ of 20 probes: a rule that is not of the Service proxy dropped it.*; it is rule 1 of chain inet other c \(handle \d+\) \[otherRule, kernel: NETFILTER_DROP\]$/m,
     );
   } finally {
     await shell(other, 'nft delete table inet other');

@@ -1,6 +1,7 @@
 import { addressAndPort, HostError, type IpAddress, messageOf, millis } from '@switchyard/core';
 import { type HttpAnswer, type HttpHandler, jsonAnswer, textAnswer } from '@switchyard/core/health';
 import type { Loss, LossReader } from '@switchyard/drops';
+import { openKernelTrace, type OpenTrace, traceFlow, withRule } from '../why/dropping-rule.ts';
 import { answerText, judge, type WhyAnswer } from '../why/verdict.ts';
 import type { ProbeOutcome } from '../why/send-probe.ts';
 import type { DebugState } from './debug-state.ts';
@@ -9,9 +10,10 @@ import { type OpenDrops, openKernelDrops, openReader, viewOf } from './debug-los
 import { parseNumber, parseTime } from './query-parameters.ts';
 
 const whyUsage = [
-  'usage: /debug/why?from=ADDRESS&to=ADDRESS:PORT[/PROTOCOL][&seconds=N][&probes=N][&source=pod|node|outside][&format=text|json]',
+  'usage: /debug/why?from=ADDRESS&to=ADDRESS:PORT[/PROTOCOL][&seconds=N][&probes=N][&trace=true|false][&source=pod|node|outside][&format=text|json]',
   '  GET watches the flow for some seconds (default 2, at most 60)',
   '  PUT also sends probes (default 1, at most 20) from the network namespace that has the address `from`; TCP and UDP',
+  '  trace adds an nftables table meanwhile, by which the kernel names the rule of another program (default: with probes)',
   '  other parameters: as /debug/explain',
   '',
 ].join('\n');
@@ -30,21 +32,28 @@ export function whyRoute(
   state: DebugState,
   open: OpenDrops = openKernelDrops,
   send: SendProbes = sendFromPod,
+  openTrace: OpenTrace = openKernelTrace,
 ): HttpHandler {
   return async ({ method, query: parameters }, signal) => {
-    const query = parseExplainQuery(parameters, ['seconds', 'probes']);
+    const query = parseExplainQuery(parameters, ['seconds', 'probes', 'trace']);
     if (typeof query === 'string') return textAnswer(400, `${query}\n\n${whyUsage}`);
     const time = parseTime(parameters, { standard: 2, max: maxSeconds });
     if (typeof time === 'string') return textAnswer(400, `${time}\n\n${whyUsage}`);
     const count = parseNumber(parameters, 'probes', { standard: 1, max: maxProbes });
     if (typeof count === 'string') return textAnswer(400, `${count}\n\n${whyUsage}`);
     const withProbe = method === 'PUT';
+    const isTraced = parameters.get('trace') ?? String(withProbe);
+    if (isTraced !== 'true' && isTraced !== 'false') return textAnswer(400, `trace is true or false\n\n${whyUsage}`);
     if (withProbe && query.protocol === 'SCTP') return textAnswer(400, `SCTP has no probe: use GET\n\n${whyUsage}`);
     const table = tableFor(state, query);
     if (typeof table === 'string') return textAnswer(503, table);
     const { reader } = await openReader(state, open, signal);
     using _ = reader;
     await reader.start(viewOf(state), signal);
+    using trace =
+      isTraced === 'true'
+        ? await traceFlow({ ...query, explanation: explainFlow(state, table, query).explanation }, openTrace)
+        : undefined;
     let probes: readonly ProbeOutcome[] = [];
     try {
       if (withProbe) probes = await send(query, count);
@@ -55,7 +64,9 @@ export function whyRoute(
     }
     await state.clock.sleep(settleTime, signal);
     const flow = explainFlow(state, table, query);
-    const losses = await lossesOf(flow, { reader, state, query }, signal);
+    const found = await lossesOf(flow, { reader, state, query }, signal);
+    const losses =
+      trace === undefined ? found : found.map((loss, index) => (index === 0 ? withRule(loss, trace) : loss));
     const answer = judge({ explanation: flow.explanation, probes, losses, watched: reader.watchesPackets });
     return whyReply(query, answer, { flow, probes, losses, state });
   };

@@ -27,6 +27,7 @@ export const NFT_MSG = {
   DELSETELEM: 0xa0e,
   NEWGEN: 0xa0f,
   GETGEN: 0xa10,
+  TRACE: 0xa11,
 } as const;
 
 /** Attributes by their container. */
@@ -59,6 +60,16 @@ export const NFTA = {
   VERDICT: { CODE: 1, CHAIN: 2 },
   EXPR: { NAME: 1, DATA: 2 },
   COUNTER: { PACKETS: 2 },
+  TRACE: {
+    TABLE: 1,
+    CHAIN: 2,
+    RULE_HANDLE: 3,
+    TYPE: 4,
+    VERDICT: 5,
+    ID: 6,
+    NETWORK_HEADER: 8,
+    POLICY: 16,
+  },
   IMMEDIATE: { DATA: 2 },
   GENERATION: { ID: 1, PID: 2, NAME: 3 },
 } as const;

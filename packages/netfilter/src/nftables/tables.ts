@@ -88,28 +88,40 @@ function hookNumber(settings: DumpedObject['settings']): number {
 /** Deletes a table with all that is in it. False where there is none. Throws `HostError`. */
 export function deleteTable({ family, table, netns }: TablePlace): boolean {
   return withSocket(netns, false, (socket) => {
-    const writer = new MessageWriter();
-    const message = (type: number, sequence: number, flags: number, write: WriteBody): void => {
-      writer.beginMessage({ type, flags: NLM_F.REQUEST | flags, sequence });
-      write(writer);
-      writer.endMessage();
-    };
-    const envelope: WriteBody = () => writer.netfilterHeader(0, subsystem);
-    message(BATCH.BEGIN, 1, 0, envelope);
-    message(NFT_MSG.DELTABLE, 2, NLM_F.ACK, () => {
+    const body: WriteBody = (writer) => {
       writer.netfilterHeader(familyNumbers[family], 0);
       writer.attributeText(NFTA.TABLE.NAME, table);
-    });
-    message(BATCH.END, 3, 0, envelope);
-    socket.send(writer.bytes());
-    const errno = firstErrno(socket);
-    if (errno === undefined) {
-      const text = 'cannot delete an nftables table: the kernel did not answer; try it again';
-      throw new HostError('nftables.noAnswer', text);
-    }
-    if (errno === 0) return true;
-    throw new NativeError(`cannot delete nftables table ${family} ${table}`, { errno, syscall: 'nf_tables commit' });
+    };
+    transact(socket, `cannot delete nftables table ${family} ${table}`, [{ type: NFT_MSG.DELTABLE, flags: 0, body }]);
+    return true;
   });
+}
+
+/** One change of a transaction. */
+export interface TableChange {
+  readonly type: number;
+  /** `NLM_F_...`, besides REQUEST. */
+  readonly flags: number;
+  readonly body: WriteBody;
+}
+
+/** Makes changes, all or none. Throws `HostError`: `NativeError` where the kernel refuses them. */
+export function transact(socket: NetlinkSocket, attempt: string, changes: readonly TableChange[]): void {
+  const writer = new MessageWriter();
+  const message = (sequence: number, { type, flags, body }: TableChange): void => {
+    writer.beginMessage({ type, flags: NLM_F.REQUEST | flags, sequence });
+    body(writer);
+    writer.endMessage();
+  };
+  const envelope: WriteBody = () => writer.netfilterHeader(0, subsystem);
+  message(0, { type: BATCH.BEGIN, flags: 0, body: envelope });
+  for (const [index, change] of changes.entries()) message(index + 1, { ...change, flags: change.flags | NLM_F.ACK });
+  message(changes.length + 1, { type: BATCH.END, flags: 0, body: envelope });
+  socket.send(writer.bytes());
+  const errno = firstErrno(socket);
+  if (errno === undefined)
+    throw new HostError('nftables.noAnswer', `${attempt}: the kernel did not answer; try it again`);
+  if (errno !== 0) throw new NativeError(attempt, { errno, syscall: 'nf_tables commit' });
 }
 
 /** Takes all answers to a transaction. The errno of its first refusal, 0 for success; undefined without an answer. */

@@ -13,7 +13,7 @@ import {
   random,
   requireFamily,
   setPriority,
-} from './expressions.ts';
+} from '@switchyard/netfilter/expressions';
 import { chainName } from '../../render/class-chains.ts';
 import type { BatchTarget } from './encode-batch.ts';
 import { writeChainHead } from './encode-table.ts';

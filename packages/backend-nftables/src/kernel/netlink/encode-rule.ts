@@ -28,6 +28,7 @@ import {
   loadPriority,
   lookUp,
   masquerade,
+  metaKey,
   random,
   type Register,
   registerAt,
@@ -36,8 +37,8 @@ import {
   setMeta,
   setPriority,
   toNetworkOrder,
-} from './expressions.ts';
-import { familyOf, headerField, metaKey, paddedLength, partLayout } from './part-types.ts';
+} from '@switchyard/netfilter/expressions';
+import { familyOf, headerField, paddedLength, partLayout } from './part-types.ts';
 
 /** A set within a rule. The kernel gives it a name, such as `__set0`. */
 export interface AnonymousSet {

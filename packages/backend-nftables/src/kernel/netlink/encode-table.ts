@@ -13,7 +13,7 @@ import {
 import { numbersOf, verdictsOf } from '../../render/rules/print.ts';
 import type { BatchTarget } from './encode-batch.ts';
 import { anonymousSetsOf, type AnonymousSet, RuleEncoder } from './encode-rule.ts';
-import { expression, hostNumber } from './expressions.ts';
+import { expression, hostNumber } from '@switchyard/netfilter/expressions';
 import { paddedLength, type PartLayout, partLayout } from './part-types.ts';
 import { setNotes, tableNotes } from './set-notes.ts';
 import { addElements, addRule, writeElement, writeKey, writeVerdictElement } from './write-objects.ts';

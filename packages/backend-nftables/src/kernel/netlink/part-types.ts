@@ -1,4 +1,5 @@
 import { InvariantError } from '@switchyard/core';
+import { type HeaderField, metaKey } from '@switchyard/netfilter/expressions';
 import { type PartType, priorityMask, randomModulus } from '../../render/rules/model.ts';
 
 /** Byte order of a value, as nft notes it: none for concatenations, the machine's, or the network's. */
@@ -21,17 +22,6 @@ export type PartExpression =
   | { readonly kind: 'payload'; readonly protocol: number; readonly field: number }
   | { readonly kind: 'random'; readonly modulus: number }
   | { readonly kind: 'verdict' };
-
-/** Keys of `meta`: `NFT_META_...`. */
-export const metaKey = { priority: 2, mark: 3, iifname: 6, nfproto: 15, l4proto: 16, time: 30 } as const;
-
-/** Where a header field lies, for the expression `payload`. */
-export interface HeaderField {
-  /** `NFT_PAYLOAD_...`: 1 is the network header, 2 the transport header. */
-  readonly base: 1 | 2;
-  readonly offset: number;
-  readonly length: number;
-}
 
 /** Where nft knows the field by; numbers of its protocol descriptions. */
 interface PayloadField extends HeaderField {

@@ -1,7 +1,7 @@
 import { type MessageWriter, NLM_F } from '@switchyard/native';
 import { NFT_MSG, NFTA } from '@switchyard/netfilter';
 import type { BatchTarget } from './encode-batch.ts';
-import { gotoVerdict, hostNumber } from './expressions.ts';
+import { gotoVerdict, hostNumber } from '@switchyard/netfilter/expressions';
 
 /** Bytes. A list attribute must stay below 64 KiB; elements are far smaller than what is left. */
 export const maxListLength = 60_000;

@@ -16,7 +16,7 @@ import {
   startCluster,
   startEchoServer,
 } from '@switchyard/lab';
-import { until } from '../agent-log.ts';
+import { until } from '../../privileged/agent-log.ts';
 
 /** A line of `/debug/losses?format=json`. */
 export type LossLine = Loss & { readonly time: string; readonly node: string };

@@ -1,6 +1,16 @@
 import type { MessageWriter } from '@switchyard/native';
-import { NFT_GOTO, NFTA } from '@switchyard/netfilter';
-import { type HeaderField, metaKey } from './part-types.ts';
+import { NFT_GOTO, NFTA } from './constants.ts';
+
+/** Keys of `meta`: `NFT_META_...`. */
+export const metaKey = { priority: 2, mark: 3, iifname: 6, nftrace: 12, nfproto: 15, l4proto: 16, time: 30 } as const;
+
+/** Where a header field lies, for the expression `payload`. */
+export interface HeaderField {
+  /** `NFT_PAYLOAD_...`: 1 is the network header, 2 the transport header. */
+  readonly base: 1 | 2;
+  readonly offset: number;
+  readonly length: number;
+}
 
 /** Registers by number: 1 to 4 have 16 bytes each; 8 to 23 are the same space in pieces of four. */
 export type Register = number;
@@ -79,6 +89,16 @@ export function loadAddressType(writer: MessageWriter, address: 'saddr' | 'daddr
   const flag = address === 'saddr' ? 1 : 2; // NFTA_FIB_F_SADDR, NFTA_FIB_F_DADDR
   const result = 3; // NFT_FIB_RESULT_ADDRTYPE
   numbers(writer, 'fib', [3, flag], [2, result], [1, to]);
+}
+
+/** Ends the rule after `count` packets; one more passes in each hour. */
+export function limitPackets(writer: MessageWriter, count: number): void {
+  expression(writer, 'limit', () => {
+    writer.attributeUint64be(1, 1n);
+    writer.attributeUint64be(2, 3600n); // seconds
+    writer.attributeUint32be(3, count);
+    writer.attributeUint32be(4, 0); // NFT_LIMIT_PKTS
+  });
 }
 
 export function loadNumber(writer: MessageWriter, value: number, to: Register): void {

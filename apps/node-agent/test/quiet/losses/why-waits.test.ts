@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { apiResources } from '@switchyard/core/kubernetes';
-import { until } from '../agent-log.ts';
+import { until } from '../../privileged/agent-log.ts';
 import { staleRules } from './injection.ts';
 import { observedProxy, openLossSite } from './loss-site.ts';
 

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { LabHost, Prober } from '@switchyard/lab';
-import { until } from '../agent-log.ts';
+import { until } from '../../privileged/agent-log.ts';
 import type { EnteredFlow } from './conntrack-entries.ts';
 import type { LossSite } from './loss-site.ts';
 

@@ -1,11 +1,12 @@
 import { appendFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ipFamilies } from '@switchyard/core';
+import { apiResources } from '@switchyard/core/kubernetes';
 import { agentModes } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { until } from '../agent-log.ts';
+import { until } from '../../privileged/agent-log.ts';
 import { healthyService, injectedCauses } from './injected-causes.ts';
-import type { InjectedCause } from './injection.ts';
+import { foreignRule, type InjectedCause } from './injection.ts';
 import {
   echoPorts,
   type KubeProxyCommand,
@@ -112,6 +113,26 @@ describe.each(proxies)('losses, $name', (proxy) => {
     await sleep(600); // a reading later
     expect((await site.losses()).slice(before)).toEqual([]);
   });
+
+  test.each(['request', 'answer'] as const)(
+    'why names the rule of another table that drops each %s',
+    async (dropped) => {
+      const service = `rule-${dropped}`;
+      const rule = `ct state invalid counter; IP ${dropped === 'request' ? 'daddr' : 'saddr'} SERVER drop`;
+      const { inject } = foreignRule('', { hook: 'forward', rule });
+      const injection = await inject(site, { ipFamily: 'IPv4', service, targetPort: echoPorts[0] ?? 0 });
+      const place = { namespace: 'default', name: service };
+      const { spec } = await site.cluster.api.get(apiResources.services, place, signal);
+      if (proxy.isSlow) await sleep(proxy.lag);
+      const chain = await site.shell(site.node, 'nft -a list chain inet other c');
+      const { why, ...answer } = await site.why(site.callerPod, `${spec?.clusterIP}:80/TCP`, 1);
+      await injection.undo?.();
+      expect(answer).toMatchObject({ verdict: 'lost', certainty: 'sure' });
+      const handle = /drop # handle (\d+)/.exec(chain)?.[1];
+      expect(why).toContain(`; it is rule 2 of chain inet other c (handle ${handle}) [otherRule, `);
+      expect(await site.shell(site.node, 'nft list tables')).not.toContain('switchyard-trace');
+    },
+  );
 });
 
 interface SummaryHead extends Pick<InjectedCause, 'name' | 'cause'> {
