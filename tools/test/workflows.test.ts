@@ -43,7 +43,12 @@ const allJobs = paths.flatMap((path) =>
 const scripts = allJobs.flatMap(({ job }) => scriptsOf(job));
 
 test('every workflow parses, and may only read unless a job says otherwise', () => {
-  expect(paths.map((path) => basename(path))).toEqual(['e2e.yaml', 'pull-request.yaml', 'release.yaml']);
+  expect(paths.map((path) => basename(path))).toEqual([
+    'conformance.yaml',
+    'e2e.yaml',
+    'pull-request.yaml',
+    'release.yaml',
+  ]);
   for (const path of paths) {
     expect(parseDocument(read(path)).errors, path).toEqual([]);
     expect(workflowOf(path).permissions, path).toEqual({ contents: 'read' });
@@ -67,11 +72,19 @@ describe.each(allJobs)('$path, job $name', ({ job, all }) => {
       const step = job.steps.find((one) => one.id === id);
       expect(step?.run, `${id}.${output}`).toContain(`echo "${output}=`);
     }
-    for (const [, key] of text.matchAll(/\bmatrix\.(\w+)/g)) expect(job.strategy?.matrix).toHaveProperty(key ?? '');
+    const { include = [], ...lists } = job.strategy?.matrix ?? {};
+    for (const [, key = ''] of text.matchAll(/\bmatrix\.(\w+)/g)) {
+      const rows = key in lists ? [lists] : (include as readonly object[]);
+      expect(rows.length).toBeGreaterThan(0);
+      for (const row of rows) expect(row).toHaveProperty(key);
+    }
   });
 
   test('uses actions by a major version, and scripts that a shell can read', () => {
-    for (const { uses } of job.steps) expect(uses ?? 'a/b@v1').toMatch(/^[\w-]+\/[\w-]+@v\d+$/);
+    for (const { uses = 'a/b@v1' } of job.steps) {
+      if (uses.startsWith('./')) expect(existsSync(join(root, uses, 'action.yml')), uses).toBe(true);
+      else expect(uses).toMatch(/^[\w-]+\/[\w-]+@v\d+$/);
+    }
     for (const script of scriptsOf(job)) {
       const { status, stderr } = spawnSync('bash', ['-n'], {
         input: script.replaceAll(/\$\{\{.*?\}\}/g, 'x'),
