@@ -1,7 +1,7 @@
 import { markdownTable } from '@switchyard/host';
 import type { Mutant } from './mutant.ts';
 import type { SuiteResult } from './run-suite.ts';
-import { survivors } from './survivors.ts';
+import { isEquivalent, survivors } from './survivors.ts';
 
 /** A mutant and what the suite said of it. */
 export interface Judged {
@@ -13,7 +13,9 @@ export interface Judged {
 export interface Score {
   readonly caught: number;
   readonly total: number;
-  /** In percent, with one digit. */
+  /** Survivors that send the same packets as the original. */
+  readonly equivalent: number;
+  /** Share of the noticed in those that are not equivalent, in percent with one digit. */
   readonly percent: string;
 }
 
@@ -21,12 +23,16 @@ export interface Score {
 export function scoreOf(judged: readonly Judged[]): Score {
   const caught = judged.filter(({ result }) => result.status !== 'survived').length;
   const total = judged.length;
-  return { caught, total, percent: total === 0 ? '0.0' : ((caught / total) * 100).toFixed(1) };
+  const equivalent = judged.filter(
+    ({ mutant, result }) => result.status === 'survived' && isEquivalent(mutant.id),
+  ).length;
+  const percent = total === equivalent ? '0.0' : ((caught / (total - equivalent)) * 100).toFixed(1);
+  return { caught, total, equivalent, percent };
 }
 
 /** docs/reference/mutants.md. */
 export function mutantsPage(judged: readonly Judged[], controls: readonly string[]): string {
-  const { caught, total, percent } = scoreOf(judged);
+  const { caught, total, equivalent, percent } = scoreOf(judged);
   const left = judged.filter(({ result }) => result.status === 'survived');
   const parts = Map.groupBy(judged, ({ mutant }) => mutant.id.split('/')[0] ?? '');
   return [
@@ -37,7 +43,7 @@ export function mutantsPage(judged: readonly Judged[], controls: readonly string
     'Deliberate faults of our own, one at a time, and the first check of the conformance suite that noticed each. The suite does not know which',
     'mutant it looks at. [How](../design/conformance-programs.md#mutation-check).',
     '',
-    `**${caught} of ${total} noticed: ${percent} %.** The agent as it is passes the same run: ${controls.join(', ')}.`,
+    `**${caught} of ${total} noticed; ${equivalent} others send the same packets as the original. Of the rest: ${percent} %.** The agent as it is passes the same run: ${controls.join(', ')}.`,
     '',
     markdownTable(
       ['Part', 'Mutants', 'Noticed'],

@@ -47,8 +47,9 @@ export class Results {
   }
 }
 
-/** By what a result is known to be of this very text, and of these cases. */
+/** By what a result is known to be of this very text with this backend, and of these cases. */
 export async function digestOf(mutant: Mutant | undefined, cases: string | undefined): Promise<string> {
-  const text = `${mutant === undefined ? 'as it is' : await mutatedText(mutant)}\n${cases ?? ''}`;
+  const mutated = mutant === undefined ? 'as it is' : `${mutant.backend}\n${await mutatedText(mutant)}`;
+  const text = `${mutated}\n${cases ?? ''}`;
   return createHash('sha256').update(text).digest('hex').slice(0, 16);
 }

@@ -9,7 +9,7 @@ import { checkout, isBpf, mutatedText } from '../mutants/apply-mutant.ts';
 import { mutants } from '../mutants/catalogue/index.ts';
 import type { Mutant } from '../mutants/mutant.ts';
 import { mutantsPage, scoreOf } from '../mutants/report.ts';
-import { survivors } from '../mutants/survivors.ts';
+import { isEquivalent, survivors } from '../mutants/survivors.ts';
 
 const bpf = mutants.filter(isBpf);
 const typescript = mutants.filter((mutant) => !isBpf(mutant));
@@ -61,7 +61,10 @@ describe('docs/reference/mutants.md; else run: ./dev mutants --page docs/referen
 
   test('counts its rows, in all and by part', () => {
     const [total, noticed] = [rows.length, rows.length - unnoticed.length];
-    expect(page).toContain(`\n**${noticed} of ${total} noticed: ${((noticed / total) * 100).toFixed(1)} %.** `);
+    const equivalent = unnoticed.filter((id) => isEquivalent(id)).length;
+    const percent = ((noticed / (total - equivalent)) * 100).toFixed(1);
+    const counts = `${noticed} of ${total} noticed; ${equivalent} others send the same packets as the original. Of the rest: ${percent} %.`;
+    expect(page).toContain(`\n**${counts}** `);
     for (const [part, all] of Map.groupBy(rows, ({ id }) => id.split('/')[0])) {
       const left = all.filter(({ id }) => unnoticed.includes(id)).length;
       expect(page).toContain(`\n| ${part} | ${all.length} | ${all.length - left} |\n`);
@@ -92,7 +95,10 @@ test('a stalled mutant counts as noticed, a survivor does not, and the page says
     { mutant: second, result: { status: 'stalled', caseId: 'a/c', because: 'one\ntwo', duration: 1 } },
     { mutant: third, result: { status: 'survived', cases: 9, duration: 1 } },
   ] as unknown as Parameters<typeof mutantsPage>[0];
-  expect(scoreOf(judged)).toEqual({ caught: 2, total: 3, percent: '66.7' });
+  expect(scoreOf(judged)).toEqual({ caught: 2, total: 3, equivalent: 0, percent: '66.7' });
+  const equivalent = mutants.find(({ id }) => id === 'core/etp-leftover-counts') ?? third;
+  const withEquivalent = [...judged, { mutant: equivalent, result: { status: 'survived', cases: 9, duration: 1 } }];
+  expect(scoreOf(withEquivalent as typeof judged)).toEqual({ caught: 2, total: 4, equivalent: 1, percent: '66.7' });
   const page = mutantsPage(judged, ['nftables']);
   expect(page).toContain(`- \`${third.id}\` (${third.breaks}): `);
   expect(page).toContain(String.raw`a \| b`);

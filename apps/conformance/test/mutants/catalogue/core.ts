@@ -272,6 +272,59 @@ export const coreMutants: readonly Mutant[] = [
       'delete: () => undefined,',
     ],
   ]),
+  ...of('engine/apply/apply-engine.ts', [
+    [
+      'engine-removals-skipped',
+      'the engine does not write removals of a delta',
+      'nftables',
+      'for (const key of removed) yield { key, service: undefined };',
+      '',
+    ],
+    [
+      'engine-stale-kept',
+      'the engine leaves stale objects in the kernel',
+      'iptables-nft',
+      'yield* run.stale(result);',
+      '',
+    ],
+    [
+      'engine-full-apply-empty',
+      'the engine writes no Service when it has read the kernel',
+      'nftables',
+      'yield* run.services(unknown === undefined ? ofDelta : this.#tracker.wishes(table.services, unknown));',
+      'yield* run.services(ofDelta);',
+    ],
+    [
+      'engine-before-skipped',
+      'the engine leaves out what must stand before Services',
+      'iptables-legacy',
+      'yield* run.before();',
+      '',
+    ],
+    [
+      'engine-adopted-is-current',
+      'the engine takes every Service that it finds in the kernel for up to date',
+      'nftables',
+      'return this.#held.get(service.key)?.service === service;',
+      'return this.#held.has(service.key);',
+    ],
+    [
+      'engine-last-write-lost',
+      'the engine loses the last write of an apply with several',
+      'iptables-legacy',
+      'if (part.length > 0) yield part;',
+      'if (part.length > 1) yield part;',
+    ],
+  ]),
+  ...of('engine/reconcile/family-reconciler.ts', [
+    [
+      'engine-changes-lost',
+      'a change that comes before the one before is written replaces it',
+      'nftables',
+      'this.#dirty = mergeDirty(this.#dirty, now.dirty);',
+      'this.#dirty = now.dirty;',
+    ],
+  ]),
   ...of('engine/conntrack/stale-flows.ts', [
     [
       'udp-flows-kept',

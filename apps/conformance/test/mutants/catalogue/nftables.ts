@@ -139,7 +139,7 @@ export const nftablesMutants: readonly Mutant[] = [
       'const timeout = this.#which.timeoutSeconds * 1_000_000;',
     ],
   ]),
-  ...of('kernel/netlink/expressions.ts', [
+  ...mutantsOf('nftables', 'packages/netfilter/src/nftables/expressions.ts', [
     [
       'affinity-by-destination',
       'all clients of a Service share one session',
