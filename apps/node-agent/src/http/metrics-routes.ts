@@ -66,7 +66,7 @@ export function metricsRoutes(options: MetricsRoutesOptions): readonly Route[] {
   return [...routes, get('/statusz', (request) => statuszAnswer({ ...facts, now: clock.now() }, request))];
 }
 
-/** Routes of Switchyard. They only read, but for a `PUT` to `/debug/why`, which sends a probe. */
+/** Routes of Switchyard. They only read, but for `/debug/why`: a `PUT` sends probes, and a trace adds a table meanwhile. */
 export function debugRoutes(state: DebugState): readonly Route[] {
   /** As `--switchyard-dump` prints it, family by family. */
   const dump = async (_: unknown, signal: AbortSignal): Promise<HttpAnswer> => {

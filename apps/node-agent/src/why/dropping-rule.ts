@@ -18,6 +18,9 @@ export interface TracedFlow {
   readonly explanation: Explanation;
 }
 
+/** Ports of a Service and its endpoints that are traced; mostly there are two. */
+const maxPorts = 16;
+
 /** Traces the packets of a flow; undefined for SCTP, and without the right to trace. */
 export async function traceFlow(
   { from, to, port, protocol, explanation: { verdict } }: TracedFlow,
@@ -26,7 +29,7 @@ export async function traceFlow(
   if (protocol === 'SCTP') return undefined;
   const endpoints = verdict.kind === 'forward' ? verdict.endpoints : [];
   const servers = new Set([to, ...endpoints.map(({ address }) => address)]);
-  const ports = new Set([port, ...endpoints.map((one) => one.port)]);
+  const ports = new Set([port, ...new Set(endpoints.map((one) => one.port))].slice(0, maxPorts));
   try {
     return await open({ client: from, servers, ports, protocol });
   } catch (error) {
