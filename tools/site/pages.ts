@@ -23,9 +23,9 @@ export function sitePath(path: string): string {
   return path.replace(/^docs\//, '').replace(/(^|\/)README\.md$/, '$1index.md');
 }
 
-/** The site's path of a file that is no page. A name without an extension gets one, else servers take it for a page. */
+/** The site's path of a file that is no page. A name without an extension gets one, else servers take it for a page; VitePress does so with `.sh`. */
 export function siteFile(path: string): string {
-  return basename(path).includes('.') ? path : `${path}.txt`;
+  return basename(path).includes('.') && !path.endsWith('.sh') ? path : `${path}.txt`;
 }
 
 /** A link of the page `from` as it must stand on the site. Addresses, anchors and absolute paths stay as they are. */
