@@ -104,6 +104,7 @@ describe.each(proxies)('losses, $name', (proxy) => {
       site.caller.probe({ protocol, address: clusterIp, port: 80, timeout: 1000 });
     if (proxy.isSlow) await sleep(proxy.lag);
     expect(await ask('tcp')).toMatchObject({ status: 'answered' });
+    await sleep(1_200); // the last reading of losses before
     const before = (await site.losses()).length;
     const rounds = requested > 1 ? 12_500 : 50;
     for (let round = 0; round < rounds; round++) {
