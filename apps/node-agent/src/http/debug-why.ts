@@ -50,10 +50,9 @@ export function whyRoute(
     const { reader } = await openReader(state, open, signal);
     using _ = reader;
     await reader.start(viewOf(state), signal);
+    const flow = explainFlow(state, table, query);
     using trace =
-      isTraced === 'true'
-        ? await traceFlow({ ...query, explanation: explainFlow(state, table, query).explanation }, openTrace)
-        : undefined;
+      isTraced === 'true' ? await traceFlow({ ...query, explanation: flow.explanation }, openTrace) : undefined;
     let probes: readonly ProbeOutcome[] = [];
     try {
       if (withProbe) probes = await send(query, count);
@@ -63,7 +62,6 @@ export function whyRoute(
       return textAnswer(503, `no probe was sent: ${messageOf(error)}\n`);
     }
     await state.clock.sleep(settleTime, signal);
-    const flow = explainFlow(state, table, query);
     const found = await lossesOf(flow, { reader, state, query }, signal);
     const losses =
       trace === undefined ? found : found.map((loss, index) => (index === 0 ? withRule(loss, trace) : loss));

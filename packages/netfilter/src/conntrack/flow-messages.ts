@@ -40,7 +40,10 @@ export const udp = 17;
 export const sctp = 132;
 /** AF_INET, AF_INET6; AF_UNSPEC selects both. */
 export const addressFamilies: Readonly<Record<IpFamily, number>> = { IPv4: 2, IPv6: 10 };
-const anyFamily = 0;
+export const anyFamily = 0;
+/** Types of requests: all entries, and the number of entries. */
+export const getEntries: number = typeOf(conntrack.get);
+export const getStatistics: number = typeOf(conntrack.getStatistics);
 
 /** Requests entries: only UDP flows of a family where the kernel filters (5.8), or all of all protocols. */
 export function writeList(writer: MessageWriter, ipFamily: IpFamily | undefined): void {
@@ -58,12 +61,11 @@ export function writeList(writer: MessageWriter, ipFamily: IpFamily | undefined)
 }
 
 /**
- * Requests the entries of a protocol that an IPv4 address answers; of IPv6 those of all addresses, since the kernel compares IPv6 addresses
+ * Body of a request (`getEntries`) for the entries of a protocol that an IPv4 address answers; of IPv6 those of all addresses, since the kernel compares IPv6 addresses
  * the wrong way round (seen in Linux 6.18). Before 5.8 it filters nothing.
  */
-export function writeListAnswered(writer: MessageWriter, address: IpAddress, protocol: number): void {
+export function writeAnswered(writer: MessageWriter, address: IpAddress, protocol: number): void {
   const ipFamily = ipFamilyOf(address);
-  begin(writer, conntrack.get, NLM_F.REQUEST | NLM_F.DUMP);
   writer.netfilterHeader(addressFamilies[ipFamily], 0);
   writer.nested(conntrack.tupleReply, () => {
     const source = ipFamily === 'IPv4' ? conntrack.ipV4Source : conntrack.ipV6Source;
@@ -74,7 +76,6 @@ export function writeListAnswered(writer: MessageWriter, address: IpAddress, pro
     writer.attributeUint32(conntrack.filterOrigFlags, 0);
     writer.attributeUint32(conntrack.filterReplyFlags, compareProtocol | (ipFamily === 'IPv4' ? compareSource : 0));
   });
-  writer.endMessage();
 }
 
 /** Requests the number of entries in this network namespace. */
@@ -96,5 +97,9 @@ export function writeDelete(writer: MessageWriter, ipFamily: IpFamily, handle: U
 export const sequence = 1;
 
 function begin(writer: MessageWriter, type: number, flags: number): void {
-  writer.beginMessage({ type: (conntrack.subsystem << 8) | type, flags, sequence });
+  writer.beginMessage({ type: typeOf(type), flags, sequence });
+}
+
+function typeOf(request: number): number {
+  return (conntrack.subsystem << 8) | request;
 }

@@ -7,6 +7,7 @@ import {
   type NetlinkOptions,
   type NetlinkSocket,
   NLM_F,
+  type NetlinkMessage,
   NLMSG,
   openNetlinkSocket,
   readAttributes,
@@ -191,19 +192,24 @@ const advice: Readonly<Record<number, string>> = {
   [EINVAL]: noCtnetlink,
 };
 
-/** The error for an errno of ctnetlink, with advice. */
-export function refusal(attempt: string, errno: number): NativeError {
+function refusal(attempt: string, errno: number): NativeError {
   return new NativeError(attempt, { errno, syscall: 'ctnetlink' }, advice[errno]);
 }
 
 /** Entries of all protocols in the socket's namespace, from the answer to `writeGetStatistics`. Throws `NativeError`. */
-export function receiveEntries(socket: NetlinkSocket, buffer: Uint8Array): number {
+function receiveEntries(socket: NetlinkSocket, buffer: Uint8Array): number {
   for (const [{ type, start, end }] of receiveAnswers(socket, buffer)) {
     if (type === NLMSG.ERROR)
       throw refusal('cannot count the entries of the connection tracking', readErrno(buffer, start));
-    for (const attribute of readAttributes(buffer, start + 4, end)) {
-      if (attribute.type === conntrack.globalEntries) return readUint32be(buffer, attribute.start);
-    }
+    return readEntries(buffer, { start, end });
+  }
+  return 0;
+}
+
+/** The number in an answer to a request for statistics. */
+export function readEntries(bytes: Uint8Array, { start, end }: Pick<NetlinkMessage, 'start' | 'end'>): number {
+  for (const attribute of readAttributes(bytes, start + 4, end)) {
+    if (attribute.type === conntrack.globalEntries) return readUint32be(bytes, attribute.start);
   }
   return 0;
 }

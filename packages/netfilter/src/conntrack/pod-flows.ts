@@ -1,20 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { HostError, type IpAddress, ipToBytes, type Protocol } from '@switchyard/core';
 import {
-  MessageWriter,
   type NetlinkAttribute,
-  type NetlinkSocket,
-  NLM_F,
-  NLMSG,
+  NetlinkAsker,
+  type NetlinkMessage,
   openNetlinkSocket,
   readAttributes,
-  readErrno,
   readUint16be,
   readUint32be,
-  receiveAnswers,
+  type WriteBody,
 } from '@switchyard/native';
-import { conntrack, sctp, sequence, udp, writeGetStatistics, writeListAnswered } from './flow-messages.ts';
-import { receiveEntries, refusal } from './flow-table.ts';
+import { anyFamily, conntrack, getEntries, getStatistics, sctp, udp, writeAnswered } from './flow-messages.ts';
+import { readEntries } from './flow-table.ts';
 
 /** Addresses of a pod, and ports at which it serves. */
 export interface TrackedPod {
@@ -33,8 +30,6 @@ const udpQuiet = 2;
 const assured = 1 << 2;
 /** States of an association that is set up, or that one side shuts down (SCTP_CONNTRACK_COOKIE_ECHOED to ..._SHUTDOWN_RECD). */
 const openStates: ReadonlySet<number> = new Set([3, 4, 5, 6]);
-const attempts = 4;
-const bufferLength = 1 << 16;
 
 /**
  * Counts what connection tracking has for ports of a pod that runs on this node: SCTP associations, and UDP flows that had a packet in the last
@@ -43,16 +38,20 @@ const bufferLength = 1 << 16;
  */
 export function countPodFlows({ addresses, ports }: TrackedPod, netns?: string): PodFlows {
   using socket = openNetlinkSocket({ protocol: 'netfilter', netns });
-  const writer = new MessageWriter();
-  writeGetStatistics(writer);
-  socket.send(writer.bytes());
-  if (receiveEntries(socket, new Uint8Array(bufferLength)) === 0) {
-    throw new HostError('conntrack.none', 'the kernel tracks no connections on this node');
-  }
+  const asker = new NetlinkAsker(socket, {
+    attempt: 'cannot count flows in the connection tracking',
+    code: 'conntrack',
+  });
+  const entries = asker.get(getStatistics, (writer) => writer.netfilterHeader(anyFamily, 0), { read: readEntries });
+  if (entries === 0) throw new HostError('conntrack.none', 'the kernel tracks no connections on this node');
   const timeouts = readTimeouts();
   const asked = (['UDP', 'SCTP'] as const).filter((protocol) => ports.has(protocol));
   const countOf = (protocol: TrackedProtocol): number => {
-    const flows = addresses.flatMap((address) => listAnswered(socket, { address, protocol }));
+    const flows = addresses.flatMap((address) => {
+      const wanted = { address: ipToBytes(address), protocol: protocolNumbers[protocol] };
+      const body: WriteBody = (writer) => writeAnswered(writer, address, wanted.protocol);
+      return asker.dump(getEntries, body, (bytes, message) => readFlow(bytes, message, wanted));
+    });
     return flows.filter((flow) => ports.get(protocol)?.has(flow.port) === true && isOpen[protocol](flow, timeouts))
       .length;
   };
@@ -92,45 +91,6 @@ function readTimeouts(): UdpTimeouts {
   return { short: read('nf_conntrack_udp_timeout', 30), long: read('nf_conntrack_udp_timeout_stream', 120) };
 }
 
-interface Asked {
-  readonly address: IpAddress;
-  readonly protocol: TrackedProtocol;
-}
-
-function listAnswered(socket: NetlinkSocket, asked: Asked): readonly Flow[] {
-  for (let attempt = 0; attempt < attempts; attempt++) {
-    const flows = listOnce(socket, asked);
-    if (flows !== undefined) return flows;
-  }
-  throw new HostError('conntrack.interrupted', `connection tracking changed during ${attempts} ${listText(asked)}`);
-}
-
-function listText({ address, protocol }: Asked): string {
-  return `lists of ${protocol} flows to ${address}`;
-}
-
-/** Undefined if the table changed its size meanwhile. */
-function listOnce(socket: NetlinkSocket, asked: Asked): readonly Flow[] | undefined {
-  const writer = new MessageWriter();
-  writeListAnswered(writer, asked.address, protocolNumbers[asked.protocol]);
-  socket.send(writer.bytes());
-  const wanted = { address: ipToBytes(asked.address), protocol: protocolNumbers[asked.protocol] };
-  const flows: Flow[] = [];
-  let isWhole = true;
-  for (const [{ type, start, end, flags, sequence: number }, bytes] of receiveAnswers(socket)) {
-    if (number !== sequence) continue;
-    if ((flags & NLM_F.DUMP_INTR) !== 0) isWhole = false;
-    if (type === NLMSG.ERROR || type === NLMSG.DONE) {
-      const errno = readErrno(bytes, start);
-      if (errno !== 0) throw refusal(`cannot read ${listText(asked)}`, errno);
-      return isWhole ? flows : undefined;
-    }
-    const flow = readFlow(bytes, [start + netfilterHeaderLength, end], wanted);
-    if (flow !== undefined) flows.push(flow);
-  }
-  return undefined;
-}
-
 const netfilterHeaderLength = 4;
 const protocolNumbers: Readonly<Record<TrackedProtocol, number>> = { UDP: udp, SCTP: sctp };
 
@@ -142,7 +102,8 @@ interface Answering {
 }
 
 /** Undefined for another protocol or answering address. */
-function readFlow(bytes: Uint8Array, entry: Span, wanted: Answering): Flow | undefined {
+function readFlow(bytes: Uint8Array, { start, end }: NetlinkMessage, wanted: Answering): Flow | undefined {
+  const entry: Span = [start + netfilterHeaderLength, end];
   const find = (within: Span | undefined, ...types: readonly number[]): Span | undefined =>
     types.reduce<Span | undefined>((span, type) => span && spanOf(bytes, span, type), within);
   const reply = find(entry, conntrack.tupleReply);

@@ -16,10 +16,9 @@ import {
 import { familyNumbers, NFT_MSG, NFTA } from './constants.ts';
 import {
   compare,
-  expression,
-  hostNumber,
   limitPackets,
   loadMeta,
+  loadNumber,
   loadPayload,
   loadSource,
   metaKey,
@@ -163,10 +162,7 @@ function writeRule(writer: MessageWriter, { client, ipFamily, protocol, port, wa
   loadPayload(writer, { base: 2, offset: isRequest ? 2 : 0, length: 2 }, register);
   compare(writer, register, Uint8Array.of(port >> 8, port & 0xff));
   limitPackets(writer, budget);
-  expression(writer, 'immediate', () => {
-    writer.attributeUint32be(1, register);
-    hostNumber(writer, 2, 1);
-  });
+  loadNumber(writer, 1, register);
   setMeta(writer, metaKey.nftrace, register);
 }
 
