@@ -77,16 +77,18 @@ test('lost packets stand below the endpoints, and one shows its way', async () =
   await using prober = await createProber(cluster.lab.nodes[0] ?? cluster.lab.client, signal);
   const probe = () => prober.probe({ protocol: 'connect', address: clusterIp, port: 80, timeout: 300 });
   await expect.poll(async () => (await probe()).status, { timeout: 20_000 }).not.toBe('answered');
+  const loss = page.locator('tr.loss', { hasText: 'noEndpoints' }).first();
+  // The first packets may be lost to the pod that has just ended, which is another cause.
   await expect
     .poll(
       async () => {
         await probe();
-        return page.locator('#rollouts rect[data-state=lost]').count();
+        return loss.count();
       },
       { timeout: 10_000 },
     )
     .toBeGreaterThan(0);
-  const loss = page.locator('tr.loss', { hasText: 'noEndpoints' }).first();
+  await page.locator('#rollouts rect[data-state=lost]').first().waitFor({ state: 'attached' });
   expect(await loss.innerText()).toMatch(/\tnode1\t.*default\/zeroapp:http\/TCP\t/);
   await loss.click();
   expect(await page.locator('#path svg').getAttribute('aria-label')).toBe('dropped at output');

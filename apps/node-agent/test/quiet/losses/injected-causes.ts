@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type IpAddress, millis } from '@switchyard/core';
 import { createProber, startEchoServer } from '@switchyard/lab';
+import { expect } from 'vitest';
 import { sendDatagrams, sendLater, sleepingListener, sleepingReceiver, waitForAnswer } from './lossy-programs.ts';
 import {
   addressOf,
@@ -173,7 +174,7 @@ export const injectedCauses: readonly InjectedCause[] = [
       const clusterIp = await serve(site, place);
       const application = startEchoServer(site.server, { pod: 'victim', tcp: [place.targetPort] });
       await waitForAnswer(site.caller, { address: clusterIp, port: 80 }, 'victim');
-      await sleep(600); // attempts before it listened are read and done
+      await sleep(1_200); // attempts before it listened are read and done
       return {
         send: async () => {
           const { ended } = await sendLater(site.callerPod, { address: clusterIp, port: 80 });
@@ -223,10 +224,9 @@ export const injectedCauses: readonly InjectedCause[] = [
       const { nodePorts } = await site.make({ name: service, ipFamily, targetPort, endpoints, spec });
       const address = '172.18.0.77';
       await site.shell(site.node, `ip addr add ${address}/24 dev eth0`);
-      const isAnswered = async (): Promise<boolean> =>
-        (await site.outside.probe({ protocol: 'tcp', address, port: nodePorts.TCP, timeout })).status === 'answered';
-      for (let tries = 0; tries < 100 && !(await isAnswered()); tries++) await sleep(100);
-      await sleep(600); // a reading has the address
+      const answer = () => site.outside.probe({ protocol: 'tcp', address, port: nodePorts.TCP, timeout });
+      await expect.poll(async () => (await answer()).status, { timeout: 10_000 }).toBe('answered');
+      await sleep(1_200); // a reading has the address
       await site.shell(site.node, `ip addr delete ${address}/24 dev eth0`);
       return { send: attempt(site.outside, { address, port: nodePorts }) };
     },

@@ -161,7 +161,7 @@ export function staleRules(
       await site.replaceEndpoint(service, addressOf(site.server, ipFamily));
       await site.cluster.lab.removePod(victim);
       if (way === 'leadsAway') await leadAway(site, addressOf(victim, ipFamily));
-      await sleep(600); // attempts so far are read
+      await sleep(1_200); // attempts so far are read
       const send =
         cause === 'staleFlow' ? () => socket.ask(timeout) : attempt(site.caller, { address: clusterIp, port: 80 });
       return {

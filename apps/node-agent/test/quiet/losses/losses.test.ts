@@ -111,7 +111,7 @@ describe.each(proxies)('losses, $name', (proxy) => {
       const answers = await Promise.all(['tcp', 'udp', 'tcp', 'udp'].map((protocol) => ask(protocol as 'tcp' | 'udp')));
       expect(answers.map(({ status }) => status)).toEqual(['answered', 'answered', 'answered', 'answered']);
     }
-    await sleep(600); // a reading later
+    await sleep(1_200); // a reading later
     expect((await site.losses()).slice(before)).toEqual([]);
   });
 
