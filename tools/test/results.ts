@@ -8,8 +8,16 @@ export interface Counts {
   readonly failed: number;
   /** Full test names; the reason is part of what the test printed or of its name. */
   readonly skipped: readonly string[];
-  /** Full test names, each with the beginning of what it said. */
-  readonly failures: readonly string[];
+  readonly failures: readonly Failure[];
+}
+
+export interface Failure {
+  /** Full name of the test, or what failed outside of all tests. */
+  readonly name: string;
+  /** The beginning of what it said, indented lines. */
+  readonly said?: string;
+  /** Absolute path of the test's file. */
+  readonly file?: string;
 }
 
 /** A suite that ended. */
@@ -19,17 +27,20 @@ export interface SuiteResult extends Counts {
 
 interface VitestReport {
   readonly success: boolean;
-  readonly testResults: readonly {
-    readonly name: string;
+  readonly testResults: readonly VitestFile[];
+}
+
+interface VitestFile {
+  /** Absolute path. */
+  readonly name: string;
+  readonly status: string;
+  readonly message?: string;
+  readonly assertionResults: readonly {
+    readonly fullName: string;
     readonly status: string;
-    readonly message?: string;
-    readonly assertionResults: readonly {
-      readonly fullName: string;
-      readonly status: string;
-      readonly failureMessages?: readonly string[];
-      /** Set by a test that says why it is skipped. */
-      readonly meta?: { readonly because?: string };
-    }[];
+    readonly failureMessages?: readonly string[];
+    /** Set by a test that says why it is skipped. */
+    readonly meta?: { readonly because?: string };
   }[];
 }
 
@@ -41,7 +52,7 @@ const shownLines = 25;
  * report without a single test each count as one failure: a runner that ran nothing has not passed.
  */
 export function readVitestReport(name: string, path: string): Counts {
-  const broken = (why: string): Counts => ({ name, passed: 0, failed: 1, skipped: [], failures: [why] });
+  const broken = (why: string): Counts => ({ name, passed: 0, failed: 1, skipped: [], failures: [{ name: why }] });
   if (!existsSync(path)) return broken(`${name} wrote no report`);
   let report: VitestReport;
   try {
@@ -50,14 +61,11 @@ export function readVitestReport(name: string, path: string): Counts {
     return broken(`${name} wrote a broken report: ${String(error)}`);
   }
   const tests = report.testResults.flatMap((file) => file.assertionResults);
-  const failures = tests.filter((test) => test.status === 'failed').map(failureOf);
-  for (const file of report.testResults) {
-    if (file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed')) {
-      failures.push(`${file.name}: ${file.message ?? 'failed outside its tests'}`);
-    }
+  const failures = report.testResults.flatMap(failuresOf);
+  if (tests.length === 0 && failures.length === 0) failures.push({ name: `${name} ran no test` });
+  if (!report.success && failures.length === 0) {
+    failures.push({ name: `${name} reported failure without naming a test` });
   }
-  if (tests.length === 0 && failures.length === 0) failures.push(`${name} ran no test`);
-  if (!report.success && failures.length === 0) failures.push(`${name} reported failure without naming a test`);
   const passed = tests.filter((test) => test.status === 'passed').length;
   const skipped = tests
     .filter((test) => test.status !== 'passed' && test.status !== 'failed')
@@ -65,15 +73,16 @@ export function readVitestReport(name: string, path: string): Counts {
   return { name, passed, failed: failures.length, skipped, failures };
 }
 
-function failureOf({
-  fullName,
-  failureMessages = [],
-}: {
-  fullName: string;
-  failureMessages?: readonly string[];
-}): string {
-  const said = stripVTControlCharacters(failureMessages.join('\n')).split('\n').slice(0, shownLines);
-  return [fullName, ...said.filter((line) => line.trim() !== '').map((line) => `    ${line.slice(0, 240)}`)].join('\n');
+function failuresOf({ name: file, status, message, assertionResults }: VitestFile): readonly Failure[] {
+  const failed = assertionResults.filter((test) => test.status === 'failed');
+  if (status === 'failed' && failed.length === 0) {
+    return [{ name: `${file}: ${message ?? 'failed outside its tests'}`, file }];
+  }
+  return failed.map(({ fullName, failureMessages = [] }) => {
+    const said = stripVTControlCharacters(failureMessages.join('\n')).split('\n').slice(0, shownLines);
+    const lines = said.filter((line) => line.trim() !== '').map((line) => `    ${line.slice(0, 240)}`);
+    return { name: fullName, said: lines.join('\n'), file };
+  });
 }
 
 /** One table over all suites, the failures and skips by name, the time of all in seconds, and the closing line. */
@@ -86,7 +95,9 @@ export function formatSummary(results: readonly SuiteResult[], seconds: number):
   );
   for (const result of results) {
     for (const test of result.skipped) lines.push(`skipped  ${result.name}: ${test}`);
-    for (const failure of result.failures) lines.push(`FAILED   ${result.name}: ${failure}`);
+    for (const { name, said } of result.failures) {
+      lines.push(`FAILED   ${result.name}: ${name}`, ...(said === undefined ? [] : [said]));
+    }
   }
   const sum = (of: (result: SuiteResult) => number): number => results.reduce((total, result) => total + of(result), 0);
   const counts = [sum((r) => r.passed), sum((r) => r.failed), sum((r) => r.skipped.length)];

@@ -2,6 +2,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { root } from '../workspace.ts';
+import { type EndedSuite, repeatFailed } from './repeat.ts';
 import { type Counts, formatSummary, readVitestReport, type SuiteResult } from './results.ts';
 import { stages, type Suite } from './suites.ts';
 
@@ -38,15 +39,17 @@ async function main(args: readonly string[]): Promise<void> {
   }
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
   const started = performance.now();
-  const results: SuiteResult[] = [];
+  const ended: EndedSuite[] = [];
   for (const { suites, width } of stages(args.length === 0 ? 'all' : 'quick')) {
     const waiting = suites.values(); // shared: each worker takes the next one
     await Promise.all(
       Array.from({ length: width }, async () => {
-        for (const suite of waiting) if (interruptedBy === undefined) results.push(await runSuite(suite));
+        for (const suite of waiting)
+          if (interruptedBy === undefined) ended.push({ suite, result: await runSuite(suite) });
       }),
     );
   }
+  const results = interruptedBy === undefined ? await repeatFailed(ended, runSuite) : [];
   if (interruptedBy !== undefined) return endInterrupted(interruptedBy);
   console.log(`\n${formatSummary(results, (performance.now() - started) / 1000)}`);
   if (results.some((result) => result.failed > 0)) process.exitCode = 1;
@@ -88,7 +91,7 @@ async function runSuite(suite: Suite): Promise<SuiteResult> {
 }
 
 function ofExit({ name, command }: Suite, exitCode: number | undefined): Counts {
-  const failures = exitCode === 0 ? [] : [`${command.join(' ')} exited with ${exitCode ?? 'a signal'}`];
+  const failures = exitCode === 0 ? [] : [{ name: `${command.join(' ')} exited with ${exitCode ?? 'a signal'}` }];
   return { name, passed: 1 - failures.length, failed: failures.length, skipped: [], failures };
 }
 

@@ -10,6 +10,8 @@ export interface Suite {
   readonly folder?: string;
   /** Absolute path of vitest's JSON report. A suite without one counts as one test. */
   readonly report?: string;
+  /** Tests with real packets, which a busy machine can disturb: a few that fail run again, alone. */
+  readonly isRepeated?: boolean;
 }
 
 /** Suites that may run at the same time. Each stage waits for the one before. */
@@ -81,6 +83,7 @@ function suitesOf(kind: 'unit' | 'exhaustive' | 'privileged' | 'quiet'): readonl
       command: ['vitest', 'run', '--config', config],
       folder: join(root, folder),
       report: join(root, folder, `.test-results/${kind}.json`),
+      isRepeated: kind === 'privileged' || kind === 'quiet',
     }));
 }
 

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { test } from 'vitest';
+import { repeatFailed } from './repeat.ts';
+import type { SuiteResult } from './results.ts';
+import type { Suite } from './suites.ts';
+
+const suite: Suite = { name: 'quiet x', command: ['vitest', 'run'], isRepeated: true };
+const passed: SuiteResult = { name: 'quiet x', passed: 5, failed: 0, skipped: [], failures: [], seconds: 2 };
+const oneFailed: SuiteResult = {
+  ...passed,
+  passed: 4,
+  failed: 1,
+  failures: [{ name: 'a', said: '    expected 1', file: '/x.test.ts' }],
+};
+
+async function repeated(first: SuiteResult, second: SuiteResult, more: Partial<Suite> = {}) {
+  const ran: Suite[] = [];
+  const [result] = await repeatFailed([{ suite: { ...suite, ...more }, result: first }], async (one) => {
+    ran.push(one);
+    return second;
+  });
+  return { result, ran };
+}
+
+test('a test that passes alone is skipped as flaky, with its failure', async () => {
+  const { result, ran } = await repeated(oneFailed, passed);
+  assert.deepEqual(
+    ran.map(({ command }) => command),
+    [['vitest', 'run', '/x.test.ts']],
+  );
+  const skipped = ['a [flaky: failed beside others, passed alone]\n    expected 1'];
+  assert.deepEqual(result, { ...passed, passed: 4, skipped, seconds: 4 });
+});
+
+test('a test that fails again, or is skipped then, has failed', async () => {
+  assert.deepEqual((await repeated(oneFailed, oneFailed)).result, { ...oneFailed, seconds: 4 });
+  const second = { ...passed, passed: 4, skipped: ['a [no kernel]'] };
+  assert.deepEqual((await repeated(oneFailed, second)).result, { ...oneFailed, seconds: 4 });
+});
+
+test('unit tests, whole suites and more than three failures are not repeated', async () => {
+  for (const { first = oneFailed, more } of [
+    { more: { isRepeated: false } },
+    { first: { ...oneFailed, failures: [{ name: 'wrote no report' }] } },
+    { first: { ...oneFailed, failed: 4, failures: Array.from({ length: 4 }, () => oneFailed.failures[0]!) } },
+  ]) {
+    const { result, ran } = await repeated(first, passed, more);
+    assert.deepEqual({ result, ran }, { result: first, ran: [] });
+  }
+});
+
+test('nothing is repeated beside a failure that stays', async () => {
+  const ended = [
+    { suite, result: oneFailed },
+    {
+      suite: { name: 'types', command: ['tsc'] as const },
+      result: { ...passed, failed: 1, failures: [{ name: 'tsc' }] },
+    },
+  ];
+  const results = await repeatFailed(ended, () => assert.fail('ran again'));
+  assert.deepEqual(
+    results,
+    ended.map(({ result }) => result),
+  );
+});

@@ -1,0 +1,50 @@
+import type { Failure, SuiteResult } from './results.ts';
+import type { Suite } from './suites.ts';
+
+export interface EndedSuite {
+  readonly suite: Suite;
+  readonly result: SuiteResult;
+}
+
+/** More failures than this are no accident of a busy machine. */
+const mostRepeated = 3;
+
+/**
+ * Runs the files of a few failed tests with real packets again, one after the other, when nothing else runs. A test that then passes is
+ * skipped as flaky, with its failure. Nothing runs again if a failure stays anyway: of a check, of a unit test, or of a whole suite.
+ */
+export async function repeatFailed(
+  ended: readonly EndedSuite[],
+  run: (suite: Suite) => Promise<SuiteResult>,
+): Promise<readonly SuiteResult[]> {
+  const failures = ended.flatMap(({ suite, result }) => result.failures.map(({ file }) => ({ suite, file })));
+  const isWorthIt = failures.every(({ suite, file }) => suite.isRepeated === true && file !== undefined);
+  const results: SuiteResult[] = [];
+  for (const { suite, result } of ended) {
+    const isRun = isWorthIt && failures.length <= mostRepeated && result.failed > 0;
+    results.push(isRun ? withSecond(result, await run(alone(suite, result.failures))) : result);
+  }
+  return results;
+}
+
+/** Only the files of the failures. */
+function alone(suite: Suite, failures: readonly Failure[]): Suite {
+  const files = new Set(failures.flatMap(({ file }) => file ?? []));
+  return { ...suite, name: `${suite.name}, again`, command: [...suite.command, ...files] };
+}
+
+function withSecond(first: SuiteResult, second: SuiteResult): SuiteResult {
+  const flaky = first.failures.map(
+    ({ name, said }) => `${name} [flaky: failed beside others, passed alone]\n${said ?? ''}`,
+  );
+  const isPassed = second.failed === 0 && first.failures.every(({ name }) => !isAmong(name, second.skipped));
+  const seconds = first.seconds + second.seconds;
+  return isPassed
+    ? { ...first, failed: 0, failures: [], skipped: [...first.skipped, ...flaky], seconds }
+    : { ...first, seconds };
+}
+
+/** A skip may be followed by its reason. */
+function isAmong(name: string, skipped: readonly string[]): boolean {
+  return skipped.some((one) => one === name || one.startsWith(`${name} [`));
+}
