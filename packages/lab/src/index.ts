@@ -82,7 +82,9 @@ export {
   type Traffic,
   type TrafficOptions,
 } from './site.ts';
-export { probeSctp, type SctpRequest, startSctpServers } from './sctp.ts';
+export { startSctpServers } from './sctp.ts';
+export type { SctpRequest } from './sctp-sender.ts';
 export { findCgroup2Mount, findCgroupObstacle, tryKill } from './cgroup.ts';
 export { directWrites, type DirectName, type DirectObject, type DirectWrites } from './apiserver/direct-writes.ts';
 export * from './traffic-pod.ts';
+export { createTrafficHandlers } from './traffic-handlers.ts';

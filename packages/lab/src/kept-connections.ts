@@ -6,7 +6,7 @@ import type { CallHandlers, ProbeExchange, ProberCalls, ProbeRequest, ProbeResul
 const defaultTimeout = 1500;
 
 /** Handlers of the calls about connections and sockets that stay open. One counter numbers both. */
-export function connectionHandlers(): CallHandlers<Omit<ProberCalls, 'probe'>> {
+export function connectionHandlers(): CallHandlers<Omit<ProberCalls, 'probe' | 'sctp'>> {
   const connections = new Map<number, LineReader>();
   const sockets = new Map<number, AskingSocket>();
   let opened = 0;

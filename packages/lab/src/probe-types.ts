@@ -1,3 +1,4 @@
+import type { SctpRequest } from './sctp-sender.ts';
 import type { TrafficCalls } from './traffic-pod.ts';
 
 /** One connection attempt. Plain data: it crosses a process boundary as JSON. */
@@ -116,6 +117,7 @@ export type CallHandlers<
 /** Calls of a probe agent over Node's IPC channel. */
 export interface ProberCalls extends Pick<TrafficCalls, 'await' | 'open' | 'exchange' | 'close' | 'connect' | 'ask'> {
   readonly probe: { readonly argument: ProbeRequest; readonly result: ProbeResult };
+  readonly sctp: { readonly argument: SctpRequest; readonly result: readonly ProbeResult[] };
 }
 
 /** From the owner to the probe agent. */

@@ -13,11 +13,14 @@ import type {
   ProbeSocket,
 } from './probe-types.ts';
 import { nodeProgram } from './program-path.ts';
+import type { SctpRequest } from './sctp-sender.ts';
 
 /** A long-lived process in a namespace that makes connection attempts, many at once and many a second. */
 export interface Prober extends AsyncDisposable {
   /** One attempt. Network failures are results; it rejects only if the prober's process has ended. */
   probe(request: ProbeRequest): Promise<ProbeResult>;
+  /** SCTP attempts side by side; the results have no order. An ICMP error is the result of all attempts that wait. */
+  sctp(request: SctpRequest): Promise<readonly ProbeResult[]>;
   /**
    * Repeats attempts until a certain pod answers or the timeout passes. The prober's process takes the times, so that they
    * include no message between processes. For tcp, http and udp.
@@ -76,6 +79,10 @@ class AgentProber implements Prober {
   async probe(request: ProbeRequest): Promise<ProbeResult> {
     const fresh = request.protocol === 'udp' ? { sourcePort: freshPort(this.#host) } : {};
     return this.#call('probe', { ...fresh, ...request });
+  }
+
+  sctp(request: SctpRequest): Promise<readonly ProbeResult[]> {
+    return this.#call('sctp', request);
   }
 
   async awaitAnswer(request: ProbeRequest, until: AnswerWait): Promise<AwaitedAnswer> {

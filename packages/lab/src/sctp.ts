@@ -1,28 +1,21 @@
 import { readFile } from 'node:fs/promises';
-import {
-  HostError,
-  type IpAddress,
-  ipFamilies,
-  type IpFamily,
-  ipFamilyOf,
-  millis,
-  systemClock,
-} from '@switchyard/core';
+import { HostError, ipFamilies, millis, systemClock } from '@switchyard/core';
 import type { LabHost } from './lab.ts';
-import type { ProbeResult } from './probe-types.ts';
 
 /**
  * SCTP for a machine whose kernel has none: raw sockets, one INIT out, one ABORT back with the server's name and the source address it received. Perl, because
  * Node has no raw sockets; it is on every Debian machine. As text, for `perl -e`: a compiled package has no other files.
  *
- *     serve FAMILY NAME                     answers every INIT with "NAME PORT SOURCE", until killed
- *     send FAMILY SOURCE DEST PORT COUNT    makes COUNT attempts side by side; a line for each: the answer, "refused" or "timeout"
+ *     serve FAMILY NAME   answers every INIT with "NAME PORT SOURCE", until killed
+ *     send                for each line "ID FAMILY SOURCE DEST PORT COUNT" of its input, makes COUNT attempts side by side, and writes a
+ *                         line "ID RESULT" for each: the answer, "refused", "timeout" or "error TEXT"
  */
-const sctpProgram: string = String.raw`
+export const sctpProgram: string = String.raw`
 use strict; use warnings; use Socket; use Errno qw(ECONNREFUSED EINTR EPERM);
 $| = 1;
-my ($mode, $family, @rest) = @ARGV;
-my $af = $family eq 'IPv6' ? AF_INET6 : AF_INET;
+my ($mode, $family, $name) = @ARGV;
+my $af;
+sub use_family { $af = $_[0] eq 'IPv6' ? AF_INET6 : AF_INET }
 
 my @crcs = map { my $crc = $_; $crc = $crc & 1 ? ($crc >> 1) ^ 0x82f63b78 : $crc >> 1 for 1 .. 8; $crc } 0 .. 255;
 sub crc32c { my $crc = 0xffffffff;
@@ -44,13 +37,14 @@ sub parse { my ($data) = @_;
 sub raw_socket { socket(my $socket, $af, SOCK_RAW, 132) or die "raw socket: $!"; return $socket }
 
 if ($mode eq 'serve') {
+  use_family($family);
   my $socket = raw_socket();
   print "ready\n";
   while (defined(my $peer = recv $socket, my $data, 2000, 0)) {
     my $got = parse(payload($data));
     next unless $got->{type} == 1;
     my $source = text($peer);
-    my $reason = "$rest[0] $got->{to} $source";
+    my $reason = "$name $got->{to} $source";
     my $cause = pack('nn', 12, 4 + length $reason) . $reason;
     my $chunk = pack('CCn', 6, 0, 4 + length $cause) . $cause . "\0" x (-length($cause) % 4);
     send $socket, packet($got->{to}, $got->{from}, unpack('N', $got->{body}), $chunk), 0, address($source);
@@ -58,30 +52,44 @@ if ($mode eq 'serve') {
   die "receive: $!";
 }
 
-my ($source, $dest, $port, $count) = @rest;
-my @children = map { my $index = $_;
-  open(my $output, '-|') // die "fork: $!" or do { attempt($index); exit 0 };
-  $output } 1 .. $count;
-sub attempt { my ($index) = @_;
+# The results of COUNT attempts. An ICMP error does not say which attempt it is about: it is the result of all that wait.
+sub attempts { my ($base, $source, $dest, $port, $count) = @_;
   my $socket = raw_socket();
-  bind $socket, address($source) or die "bind: $!";
-  connect $socket, address($dest) or die "connect: $!"; # ICMP errors come to connected sockets only
-  my $own = 20000 + ($$ * 7 + $index) % 40000;
-  my $init = pack('CCnNNnnN', 1, 0, 20, $$ + 1, 65535, 1, 1, 1);
-  # The sender's own kernel reports a dropped packet with EPERM; after a reject the ICMP error follows.
-  defined send $socket, packet($own, $port, 0, $init), 0 or $! == EPERM or die "send: $!";
+  bind $socket, address($source) or return ("error bind: $!") x $count;
+  connect $socket, address($dest) or return ("error connect: $!") x $count; # ICMP errors come to connected sockets only
+  my (%tags, @results);
+  for my $index (1 .. $count) {
+    my $own = 20000 + ($base + $index) % 40000;
+    $tags{$own} = ($$ << 8) + $index;
+    my $init = pack('CCnNNnnN', 1, 0, 20, $tags{$own}, 65535, 1, 1, 1);
+    # The sender's own kernel reports a dropped packet with EPERM; after a reject the ICMP error follows.
+    defined send $socket, packet($own, $port, 0, $init), 0 or $! == EPERM or $! == ECONNREFUSED or return ("error send: $!") x $count;
+  }
   my $quarters = 8; # of a second without anything; of a pause of the whole process one counts
-  while ($quarters > 0) {
+  while (%tags && $quarters > 0) {
     my $ready = ''; vec($ready, fileno($socket), 1) = 1;
     if (!select $ready, undef, undef, 0.25) { $quarters--; next }
-    if (!defined recv $socket, my $data, 2000, 0) { print $! == ECONNREFUSED ? "refused\n" : "error $!\n"; return }
-    else { my $got = parse(payload($data));
+    if (!defined recv $socket, my $data, 2000, 0) {
+      push @results, ($! == ECONNREFUSED ? 'refused' : "error $!") x keys %tags;
+      %tags = ();
+    } else { my $got = parse(payload($data));
       # The tag is unique; before connect a socket also receives packets for other sockets, perhaps with the same port.
-      next unless $got->{type} == 6 && $got->{to} == $own && $got->{tag} == $$ + 1;
-      print substr($got->{body}, 4), "\n"; return }
+      next unless $got->{type} == 6 && exists $tags{$got->{to}} && $got->{tag} == $tags{$got->{to}};
+      delete $tags{$got->{to}};
+      push @results, substr($got->{body}, 4) }
   }
-  print "timeout\n" }
-print readline $_ for @children;
+  return (@results, ('timeout') x keys %tags) }
+
+$SIG{CHLD} = 'IGNORE';
+my $base = $$ * 997; # no port is used again soon: its flow would go on where it went before
+while (defined(my $line = <STDIN>)) {
+  my ($id, $of, @request) = split ' ', $line;
+  $base += $request[3];
+  next if fork;
+  use_family($of);
+  syswrite STDOUT, "$id $_\n" for attempts($base - $request[3], @request); # short writes are not mixed with those of others
+  exit 0;
+}
 `;
 
 /** Starts SCTP servers on all ports of a host in both families; they answer with `name`. Resolves when they are ready. */
@@ -97,45 +105,4 @@ export async function startSctpServers(host: LabHost, name: string, signal: Abor
       await systemClock.sleep(millis(20), signal);
     }
   }
-}
-
-/** Source and destination of SCTP attempts. */
-export interface SctpRequest {
-  readonly source: string;
-  readonly address: IpAddress;
-  readonly port: number;
-}
-
-/** Makes `count` parallel attempts and returns them as probe results. */
-export async function probeSctp(host: LabHost, request: SctpRequest, count: number): Promise<readonly ProbeResult[]> {
-  const { source, address, port } = request;
-  const family: IpFamily = ipFamilyOf(address);
-  const args = ['-e', sctpProgram, 'send', family, source, address, String(port), String(count)];
-  const { stdout, stderr } = await host.run('perl', args, { timeout: millis(20_000) });
-  const lines = stdout.split('\n').filter((line) => line !== '');
-  if (lines.length !== count) {
-    const said = `${stdout}${stderr}`.trim();
-    throw new HostError(
-      'lab.sctp',
-      `${count} SCTP attempts in ${host.name} gave ${lines.length} lines; perl said: ${said}`,
-    );
-  }
-  return lines.map(resultOf);
-}
-
-function resultOf(line: string): ProbeResult {
-  if (line === 'refused' || line === 'timeout') return { status: line, took: 0 };
-  const [by, destinationPort, seenSource] = line.split(' ');
-  if (by === 'error' || seenSource === undefined) return { status: 'unreachable', code: line, took: 0 };
-  return {
-    status: 'answered',
-    took: 0,
-    httpStatus: undefined,
-    headers: {},
-    body: JSON.stringify({ destinationPort: Number(destinationPort) }),
-    by,
-    node: undefined,
-    seenSource,
-    seenSourcePort: undefined,
-  };
 }

@@ -1,5 +1,5 @@
 import { addressAndPort, ipFamilyOf, millis, UsageError } from '@switchyard/core';
-import { freshPort, probeSctp, startLoad } from '@switchyard/lab';
+import { freshPort, startLoad } from '@switchyard/lab';
 import { nodeAddresses, type ScenarioFlow } from '@switchyard/scenarios';
 import type { AskingSocket, FlowConnector, Seen } from '../model/test-environment.ts';
 import { type AnswerContext, seenOf } from './answers.ts';
@@ -44,7 +44,7 @@ export async function connectInLab(flow: ScenarioFlow, hosts: LabHosts, signal: 
   return {
     attempts: async (count) => {
       if (flow.protocol === 'SCTP') {
-        const results = await hosts.alone(`${host.name} ${flow.to}`, () => probeSctp(host, request, count));
+        const results = await hosts.alone(`${host.name} ${flow.to}`, () => prober.sctp({ ...request, count }));
         return results.map((result) => seenOf(result, context));
       }
       if (flow.sourcePort === undefined) return Promise.all(Array.from({ length: count }, attempt));

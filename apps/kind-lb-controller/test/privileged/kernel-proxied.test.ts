@@ -10,14 +10,7 @@ import {
   systemClock,
 } from '@switchyard/core';
 import { createCommandRunner } from '@switchyard/host';
-import {
-  connectWhile,
-  type LabPod,
-  probeSctp,
-  type ProbeRequest,
-  startEchoServer,
-  startSctpServers,
-} from '@switchyard/lab';
+import { connectWhile, type LabPod, type ProbeRequest, startEchoServer, startSctpServers } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newInterfaceAddresses } from '../../src/kernel/interface-addresses.ts';
 import { type KernelForwarderOptions, newKernelForwarder } from '../../src/kernel/kernel-forwarder.ts';
@@ -168,7 +161,7 @@ test('SCTP is forwarded like UDP', async () => {
   await kernel.apply(specWith([portOn(99, 'SCTP', targetsOf(lab.nodes, 3868))]));
   for (const family of ipFamilies) {
     const source = lab.client.addresses[family] ?? '';
-    const results = await probeSctp(lab.client, { source, address: vip[family], port: 99 }, 12);
+    const results = await kernel.client.sctp({ source, address: vip[family], port: 99, count: 12 });
     expect(new Set(results.map(answerOf))).toEqual(bothNodes);
     expect(results[0]).toMatchObject({ seenSource: lab.loadBalancer.addresses[family] });
   }

@@ -3,7 +3,6 @@ import {
   connectWhile,
   type LabHost,
   type LabNode,
-  probeSctp,
   type ProbeConnection,
   type ProbeRequest,
   startSctpServers,
@@ -93,7 +92,7 @@ describe.each(ipFamilies)('%s', (family) => {
   test('SCTP does too', async () => {
     for (const node of kernel.lab.nodes) await startSctpServers(node, node.name, signal);
     const source = kernel.lab.client.addresses[family] ?? '';
-    const results = await probeSctp(kernel.lab.client, { source, address: vip[family], port }, 20);
+    const results = await kernel.client.sctp({ source, address: vip[family], port, count: 20 });
     expect(new Set(results.map(answerOf))).toEqual(new Set(all));
     expect(results[0]).toMatchObject({ seenSource: source });
   });

@@ -3,11 +3,12 @@ import { situation } from '@switchyard/core/testing';
 import {
   clusterCidrs,
   createLab,
+  createProber,
   type Lab,
   type LabNode,
   type LabPod,
+  type Prober,
   type ProbeResult,
-  probeSctp,
   startSctpServers,
 } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -19,12 +20,14 @@ const clusterIp: Readonly<Record<IpFamily, string>> = { IPv4: '10.96.0.1', IPv6:
 let lab: Lab;
 let node: LabNode;
 let pod: LabPod;
+let client: Prober;
 
 beforeAll(async () => {
   lab = await createLab({ name: 'nfts', nodes: 1, ipFamilies }, signal);
   [node] = lab.nodes as [LabNode];
   pod = await lab.addPod(node, 'near');
   await startSctpServers(pod, 'near', signal);
+  client = await createProber(lab.client, signal);
   await lab.routeToNode(ipFamilies.flatMap((family) => [vip[family], clusterIp[family]]).map(parseIp), node);
   for (const family of ipFamilies) {
     const table = situation(
@@ -47,7 +50,7 @@ afterAll(() => lab[Symbol.asyncDispose]());
 
 const sendInit = async (family: IpFamily, to: string, port: number): Promise<ProbeResult | undefined> => {
   const source = lab.client.addresses[family]!;
-  const [result] = await probeSctp(lab.client, { source, address: parseIp(to), port }, 1);
+  const [result] = await client.sctp({ source, address: parseIp(to), port, count: 1 });
   return result;
 };
 

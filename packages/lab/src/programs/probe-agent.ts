@@ -4,9 +4,15 @@
  */
 import { connectionHandlers } from '../kept-connections.ts';
 import { probe } from '../probe.ts';
+import { SctpSender } from '../sctp-sender.ts';
 import type { CallHandlers, ProbeCall, ProbeReply, ProberCalls, ProbeRequest, ProbeResult } from '../probe-types.ts';
 
-const handlers: CallHandlers<ProberCalls> = { probe, ...connectionHandlers() };
+const sctp = new SctpSender();
+const handlers: CallHandlers<ProberCalls> = {
+  probe,
+  sctp: (request) => sctp.attempts(request),
+  ...connectionHandlers(),
+};
 
 if (process.send === undefined) {
   const [protocol = 'http', address = '::1', port = '80', count = '1'] = process.argv.slice(2);
