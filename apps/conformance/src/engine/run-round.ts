@@ -135,8 +135,8 @@ function unitOf(unit: Unit, ids: ReadonlySet<string>): Unit {
   return unit.kind === 'single' ? unit : { ...unit, cases: unit.cases.filter(({ id }) => ids.has(id)) };
 }
 
-/** Places of all labs of a process: enough for two measuring cases at once, or four rolling updates. */
-const placesForMeasuring = 4;
+/** Places of all labs of a process: enough for three measuring cases at once, or six rolling updates. */
+const placesForMeasuring = 6;
 
 /** Sequences measure times and losses under load. A rolling update waits most of its time, and its limits depend on pods, not on a busy machine. */
 function placesFor({ cases }: Unit): number {

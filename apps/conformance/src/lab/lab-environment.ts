@@ -1,5 +1,5 @@
 import { InvariantError, ipFamilyOf, parseIp, tryParseIp } from '@switchyard/core';
-import { icmpCounterFiles, icmpErrorsHeldBack, type LabNode, startCluster } from '@switchyard/lab';
+import { icmpCounterFiles, icmpErrorsHeldBack, type LabNode, liftIcmpLimits, startCluster } from '@switchyard/lab';
 import { nodeAddresses, type Scenario, type ScenarioFlow } from '@switchyard/scenarios';
 import { flowsOf } from '../cases/scenario-cases.ts';
 import { abilities, type ConformanceCase, type FamilyCell, familiesOfCell } from '../model/case.ts';
@@ -20,6 +20,8 @@ export interface LabEnvironmentOptions {
   readonly program: ProxyProgram;
   /** The cases that are going to run: the lab gets the endpoints they need. */
   readonly cases: readonly ConformanceCase[];
+  /** The nodes keep Linux' limits on ICMP errors. Default: they send all, so that no reject looks like a drop. */
+  readonly hasIcmpLimits?: boolean;
   /** One line at each step of the start. */
   readonly onProgress?: (text: string) => void;
 }
@@ -35,7 +37,7 @@ const markerAddresses = { IPv4: parseIp('10.244.2.251'), IPv6: parseIp('fd00:10:
  * it. What was built is taken down again when a step fails or `signal` aborts; later `signal` has no effect.
  */
 export async function openLabEnvironment(
-  { name, cell, program, cases, onProgress = () => undefined }: LabEnvironmentOptions,
+  { name, cell, program, cases, hasIcmpLimits = false, onProgress = () => undefined }: LabEnvironmentOptions,
   signal: AbortSignal,
 ): Promise<TestEnvironment> {
   const families = familiesOfCell(cell);
@@ -43,6 +45,7 @@ export async function openLabEnvironment(
   const shape = { nodes: 2, ipFamilies: families, timeScale: workloadTimeScale, hasDaemonSets: true };
   const cluster = stack.use(await startCluster({ name, ...shape, onProgress }, signal));
   const { lab } = cluster;
+  if (!hasIcmpLimits) await Promise.all(lab.nodes.map(liftIcmpLimits));
   const fixtures = fixturesFor(cases, families);
   const addresses = Object.fromEntries(families.map((family) => [family, markerAddresses[family]]));
   const marked = { name: 'marker', node: 'node2', addresses, ports: new Set([markerPort]), hasSctp: false };

@@ -12,6 +12,8 @@ export interface LabRun {
   readonly cases: readonly ConformanceCase[];
   /** Number of labs that share the cases. */
   readonly labs: number;
+  /** The nodes keep Linux' limits on ICMP errors. Default: they send all. */
+  readonly hasIcmpLimits?: boolean;
 }
 
 /** Runs, and the prefix of their labs' names. */
@@ -25,7 +27,8 @@ const letters = 'abcdefghijklmnopqrstuvwxyz';
 /** Runs everything in its own labs, which are removed before this resolves or rejects. Reports in the order of `runs`, then of rounds. */
 export async function runLabs(options: LabRunsOptions, signal: AbortSignal): Promise<readonly RunReport[]> {
   const { labName, jobs, onProgress } = options;
-  const runs = options.runs.map(({ program, cell, cases, labs }, index): ProxyRun => {
+  const runs = options.runs.map(({ labs, ...run }, index): ProxyRun => {
+    const { program, cell, cases } = run;
     const length = Math.max(1, Math.min(labs, jobs, cases.length, letters.length));
     return {
       target: 'lab',
@@ -35,7 +38,7 @@ export async function runLabs(options: LabRunsOptions, signal: AbortSignal): Pro
       laneNames: Array.from({ length }, (_, lane) => `${labName}${letters[index % 26]}${letters[lane]}`),
       openEnvironment: (name, inner) => {
         const tell = (text: string): void => onProgress({ kind: 'lane', lane: name, text });
-        return openLabEnvironment({ name, cell, program, cases, onProgress: tell }, inner);
+        return openLabEnvironment({ name, ...run, onProgress: tell }, inner);
       },
     };
   });

@@ -5,7 +5,7 @@ import { runLabs } from '../../src/lab/run-labs.ts';
 import type { ConformanceCase } from '../../src/model/case.ts';
 import type { CaseResult, CheckResult } from '../../src/model/report-file.ts';
 
-// A lab's nodes limit their ICMP errors as real nodes do: six at once to each receiver, then one a second. More rejects than that are looked
+// Nodes limit their ICMP errors: six at once to each receiver, then one a second. More rejects than that are looked
 // at together here, and drops beside them.
 
 type FlowStep = Extract<
@@ -32,7 +32,7 @@ const count = (kind: 'reject' | 'drop'): number =>
 let results: readonly CaseResult[] = [];
 
 beforeAll(async () => {
-  const run = { program: await ownProxy('nftables'), cell: 'ipv4', cases, labs: 1 } as const;
+  const run = { program: await ownProxy('nftables'), cell: 'ipv4', cases, labs: 1, hasIcmpLimits: true } as const;
   const options = { labName: 'icmp', jobs: 1, seed: 1, rounds: 1, isFailFast: false } as const;
   const reports = await runLabs({ ...options, runs: [run], onProgress: () => undefined }, AbortSignal.timeout(240_000));
   results = reports.flatMap((report) => report.cases);
