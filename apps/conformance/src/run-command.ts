@@ -45,6 +45,7 @@ async function runOnCluster(
     onProgress: (text: string) => onProgress({ kind: 'lane', lane, text }),
     proxyName: config.proxy.name,
     dataplane: config.proxy.dataplane,
+    isInPod: config.cluster.podEnvironment !== undefined,
   };
   await using environment = await openClusterEnvironment(options, signal);
   const { proxyUnderTest: proxy, ipFamilies, nodes } = environment;

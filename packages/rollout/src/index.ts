@@ -11,7 +11,7 @@ export { type ExplainAt, summarise } from './summarise.ts';
 export { explainFrom, type ExplainSettings } from './explain-at.ts';
 export { timelineSvg } from './report/timeline-svg.ts';
 export { timelineStyle } from './report/report-html.ts';
-export { type App, type AppOptions, deployApp, removeApp, type Workload } from './rollout/app.ts';
+export { type App, type AppOptions, deployApp, healthCheckNodePort, removeApp, type Workload } from './rollout/app.ts';
 export { type Proxies, type RolloutSetup } from './rollout/rollout-setup.ts';
 export {
   hostSender,
@@ -29,7 +29,7 @@ export type { Experiment } from './experiment/experiment.ts';
 export type { Frontend, LoadBalancer, LoadBalancerSettings, ServiceName } from './experiment/load-balancer.ts';
 export { type LoadBalancerHost, prepareLoadBalancerHost } from './experiment/load-balancer.ts';
 export { checkWritable } from './config.ts';
-export { inBackground } from './rollout/observe.ts';
+export { type HealthObserver, inBackground, observeHealth } from './rollout/observe.ts';
 export { openLoop, type OpenLoop } from './rollout/load-during-rollout.ts';
 export { awaitCondition } from './experiment/experiment.ts';
 export { causeText } from './report/timeline-svg.ts';

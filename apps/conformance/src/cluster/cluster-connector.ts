@@ -4,13 +4,13 @@ import type { ScenarioFlow } from '@switchyard/scenarios';
 import type { AskingSocket, FlowConnector } from '../model/test-environment.ts';
 import type { AddressBook } from './object-writer.ts';
 import { type EchoPool, realPort } from './echo-pool.ts';
-import { heldConnection } from './pod-sender.ts';
+import { heldConnection } from './traffic-sender.ts';
 import { startRemoteLoad } from './remote-load.ts';
 import { seenInCluster } from './echo-pool.ts';
 import type { LoadBalancing } from './load-balancing.ts';
 import type { NodePair } from './preflight.ts';
 import type { TrafficPod } from './start-pods.ts';
-import { callPod, type Caller } from './traffic-caller.ts';
+import { type Caller, callsOf } from './traffic-caller.ts';
 
 export interface ClusterPlace {
   readonly caller: Caller;
@@ -31,6 +31,7 @@ const mostAtOnce = 60;
 export function connectInCluster(flow: ScenarioFlow, place: ClusterPlace, signal: AbortSignal): FlowConnector {
   const { caller, book, pool } = place;
   const sender = senderOf(flow, place);
+  const call = callsOf(caller, sender);
   const target = pool.podOf(flow.to) === undefined ? book.destination(flow.to, flow.port, flow.protocol) : undefined;
   const to = target ?? { address: pool.realAddress(flow.to), port: realPort(flow.port) };
   const source = sourceOf(sender, ipFamilyOf(to.address));
@@ -39,21 +40,17 @@ export function connectInCluster(flow: ScenarioFlow, place: ClusterPlace, signal
   const probe: TrafficProbe = { protocol: flow.protocol === 'UDP' ? 'udp' : 'tcp', ...to, source, ...from };
   const attempts = async (count: number): Promise<readonly ProbeResult[]> => {
     const argument = { probes: Array.from({ length: count }, () => probe), isOneByOne: flow.sourcePort !== undefined };
-    return (await callPod(caller, sender, { name: 'probe', argument }, signal)).results;
+    return (await call('probe', argument, signal)).results;
   };
   const askingSocket = async (isUnconnected: boolean): Promise<AskingSocket> => {
     if (flow.protocol !== 'UDP') {
       throw new UsageError('cluster.dial', 'only a UDP socket can send several requests');
     }
-    const argument = { ...probe, isUnconnected };
-    const { connection } = await callPod(caller, sender, { name: 'connect', argument }, signal);
+    const { connection } = await call('connect', { ...probe, isUnconnected }, signal);
     return {
-      ask: async () => {
-        const ask = { name: 'ask', argument: { connection, timeout: exchangeTimeout } } as const;
-        return seenInCluster(await callPod(caller, sender, ask, signal), context);
-      },
+      ask: async () => seenInCluster(await call('ask', { connection, timeout: exchangeTimeout }, signal), context),
       close: async () => {
-        await callPod(caller, sender, { name: 'close', argument: { connection } }, signal);
+        await call('close', { connection }, signal);
       },
     };
   };
@@ -69,8 +66,8 @@ export function connectInCluster(flow: ScenarioFlow, place: ClusterPlace, signal
     },
     hold: async () => {
       needTcp('keep a connection open');
-      const { result, connection } = await callPod(caller, sender, { name: 'open', argument: probe }, signal);
-      const held = connection === undefined ? undefined : heldConnection(caller, sender, connection, signal);
+      const { result, connection } = await call('open', probe, signal);
+      const held = connection === undefined ? undefined : heldConnection(call, connection, signal);
       return { seen: seenInCluster(result, context), connection: held };
     },
     connected: () => askingSocket(false),
@@ -78,13 +75,13 @@ export function connectInCluster(flow: ScenarioFlow, place: ClusterPlace, signal
     load: (options) => {
       needTcp('run a load');
       const url = `tcp://${addressAndPort(to.address, to.port)}`;
-      return startRemoteLoad({ caller, pod: sender, url }, options, signal);
+      return startRemoteLoad(call, { ...options, url }, signal);
     },
     firstAnswer: async (by, { interval, timeout }) => {
       const until = { by: pool.podOf(by)?.name ?? '', interval, timeout };
       const { isFromFreshPort: _, ...request } = probe;
       const argument = { probe: { ...request, timeout: awaitedTimeout }, until };
-      const { result, at } = await callPod(caller, sender, { name: 'await', argument }, signal);
+      const { result, at } = await call('await', argument, signal);
       const last = seenInCluster(result, context);
       return { at: last.kind === 'endpoint' && last.address === by ? millis(at) : undefined, last };
     },

@@ -1,16 +1,17 @@
 import { hostCidr, type IpFamily, millis, parseIp } from '@switchyard/core';
 import { apiResources } from '@switchyard/core/kubernetes';
-import { type App, explainFrom, type LoadTarget, nodePortTarget } from '@switchyard/rollout';
+import { type App, explainFrom, type LoadBalancer, type LoadTarget, nodePortTarget } from '@switchyard/rollout';
 import type { RolloutSetup, RolloutSite } from '@switchyard/rollout';
 import { rolloutSettings } from '../cases/rollouts/prepare-rollout.ts';
 import { hold, leaveNothing, portsOf, whenReady } from '../cases/rollouts/rollout-app.ts';
 import type { PreparedRollout, RolloutCase, RolloutPace } from '../model/rollout.ts';
 import type { ClusterPlace } from './cluster-connector.ts';
+import { balancedTarget, observeBalancer } from './cluster-balancer.ts';
 import { followPods } from './follow-pods.ts';
-import { podSender } from './pod-sender.ts';
+import { trafficSender } from './traffic-sender.ts';
 import { appEchoPort, appPort, rolloutObjects } from './rollout-objects.ts';
 import { podPort, type PodSettings } from './start-pods.ts';
-import { callPod } from './traffic-caller.ts';
+import { callPod, callsOf } from './traffic-caller.ts';
 
 /** Longer than any drain: `releasePods` ends old pods before. */
 const gracePeriod = 180;
@@ -47,22 +48,26 @@ export async function prepareClusterRollout(
     api,
     workloadEvents,
     nodes: [nodes.node1, nodes.node2],
-    outside: podSender(caller, senders.outside, signal),
+    outside: trafficSender(callsOf(caller, senders.outside), signal),
   };
   const settings = rolloutSettings(what, { timeScale, delayShutdown: millis(gracePeriod * 1000) });
-  const setup: RolloutSetup = {
-    experiment: site,
-    proxies: { programs: [], syncs: () => undefined },
-    loadBalancer: undefined,
-    settings,
-  };
   stack.defer(() => leaveNothing(site, app));
   const objects = rolloutObjects({ kind, family, name, gracePeriod, nodes, settings: place.settings });
   if (kind.workload === 'deployment') await api.create(apiResources.deployments, objects.deployment, signal);
   else await api.create(apiResources.daemonSets, objects.daemonSet, signal);
   await api.create(apiResources.services, objects.service, signal);
   await whenReady(site, app, signal);
-  const targets = await targetsOf(place, { setup, app, family }, signal);
+  const loadBalancer = kind.policy === 'Local' ? stack.use(await observeBalancer(site, app, signal)) : undefined;
+  const setup: RolloutSetup = {
+    experiment: site,
+    proxies: { programs: [], syncs: () => undefined },
+    loadBalancer,
+    settings,
+  };
+  const targets =
+    loadBalancer === undefined
+      ? await targetsOf(place, { setup, app, family }, signal)
+      : await balancedTargets(loadBalancer, { ...app, ipFamily: family }, signal);
   const owned = stack.move();
   return {
     setup,
@@ -83,6 +88,17 @@ export async function prepareClusterRollout(
   };
 }
 
+type Targets = Pick<PreparedRollout, 'targets' | 'holdTargets'>;
+
+async function balancedTargets(
+  balancer: LoadBalancer,
+  app: App & { readonly ipFamily: IpFamily },
+  signal: AbortSignal,
+): Promise<Targets> {
+  const target = await balancedTarget(balancer, app, signal);
+  return { targets: [target], holdTargets: [hold(target, appEchoPort)] };
+}
+
 interface Rolled {
   readonly setup: RolloutSetup;
   readonly app: App;
@@ -94,7 +110,7 @@ async function targetsOf(
   { caller, senders, nodes }: ClusterRolloutPlace,
   { setup, app, family }: Rolled,
   signal: AbortSignal,
-): Promise<Pick<PreparedRollout, 'targets' | 'holdTargets'>> {
+): Promise<Targets> {
   const { nodePorts, clusterIp } = await portsOf(setup.experiment, app, signal);
   const { node1 } = nodes;
   const nodePort = nodePortTarget(setup, { node: node1, ipFamily: family, endpoints: 'all', port: nodePorts.http });
@@ -103,7 +119,7 @@ async function targetsOf(
     const name = `${from} to the cluster IP`;
     return {
       path: { ...path, name },
-      from: podSender(caller, senders[from], signal),
+      from: trafficSender(callsOf(caller, senders[from]), signal),
       address: clusterIp,
       port: appPort,
     };

@@ -2,8 +2,15 @@ import { parseIp, systemClock } from '@switchyard/core';
 import { anonymousConnection, apiResources, type ObjectClient } from '@switchyard/core/kubernetes';
 import { type ApiServer, startApiServer } from '@switchyard/lab';
 import { allScenarios, type Scenario } from '@switchyard/scenarios';
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import { assignedAddresses, balancingObstacle, pairAddresses } from './load-balancing.ts';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import {
+  assignedAddresses,
+  balancedFlowObstacle,
+  balancerObstacle,
+  findController,
+  balancingObstacle,
+  pairAddresses,
+} from './load-balancing.ts';
 import { apiOf } from './open-cluster-environment.ts';
 
 const signal = AbortSignal.timeout(30_000);
@@ -59,4 +66,31 @@ test.each([
   const obstacle = balancingObstacle(named(id), balancing);
   if (expected === undefined) expect(obstacle).toBeUndefined();
   else expect(obstacle).toMatch(expected);
+});
+
+test('requests go through a load balancer of a controller, from outside of the cluster', () => {
+  expect(balancerObstacle('controller', false)).toBeUndefined();
+  expect(balancerObstacle('proxied', false)).toBeUndefined();
+  expect(balancerObstacle('controller', true)).toMatch(/the runner is inside$/);
+  expect(balancerObstacle('runner', false)).toMatch(/^only with --load-balancer/);
+  expect(balancerObstacle('nowhere', false)).toMatch(/^no controller of this cluster gave/);
+});
+
+test.each([
+  ['Proxy', 'proxied', /ipMode Proxy/],
+  ['VIP', 'controller', undefined],
+] as const)('a controller that assigns addresses with ipMode %s is %s', async (ipMode, expected, obstacle) => {
+  const found = findController({ api, namespace: 'default', token: '' }, signal);
+  const ref = { namespace: 'default', name: 'balanced' };
+  const body = { status: { loadBalancer: { ingress: [{ ip: '203.0.113.7', ipMode }] } } };
+  await vi.waitFor(() =>
+    api.patch(apiResources.services, { ...ref, subresource: 'status' }, { kind: 'merge', body }, signal),
+  );
+  const balancing = await found;
+  expect(balancing).toBe(expected);
+  const { services } = named('load-balancer-cluster');
+  const ip = services[0]!.loadBalancerIPs[0]!.ip;
+  const reason = balancedFlowObstacle(ip, services, balancing);
+  if (obstacle === undefined) expect(reason).toBeUndefined();
+  else expect(reason).toMatch(obstacle);
 });

@@ -15,9 +15,10 @@ import type { Caller } from './traffic-caller.ts';
 
 /**
  * Where load-balancer IPs come from. `runner`: it writes the status of Services of a class that no controller serves. `controller`: a
- * controller of the cluster assigns them. `nowhere`: no controller did.
+ * controller of the cluster assigns them. `proxied`: it does, and with ipMode Proxy, so that nodes send all packets to the load balancer.
+ * `nowhere`: no controller did.
  */
-export type LoadBalancing = 'runner' | 'controller' | 'nowhere';
+export type LoadBalancing = 'runner' | 'controller' | 'proxied' | 'nowhere';
 
 /** Longest time until a controller assigns an address. */
 export const longestAssignment: Millis = seconds(20);
@@ -26,14 +27,25 @@ const lookPause = millis(100);
 /** Reason why Services have no load-balancer IPs. */
 const unassigned = `no controller of this cluster gave a Service of type LoadBalancer an address within ${longestAssignment / 1000} s`;
 
-/** Asks the cluster for a load balancer, and returns whether a controller assigned an address. */
+/** Asks the cluster for a load balancer, and returns whether, and how, a controller assigned an address. */
 export async function findController({ api, namespace }: Caller, signal: AbortSignal): Promise<LoadBalancing> {
   const ref = { namespace, name: 'balanced' };
   const spec = { type: 'LoadBalancer', ports: [{ port: 80 }] };
   await api.create(apiResources.services, { metadata: ref, spec }, signal);
   const assigned = await assignedAddresses(api, ref, signal);
+  const { status } = await api.get(apiResources.services, ref, signal);
   await api.delete(apiResources.services, ref, {}, signal);
-  return assigned.length > 0 ? 'controller' : 'nowhere';
+  if (assigned.length === 0) return 'nowhere';
+  return status?.loadBalancer?.ingress?.some(({ ipMode }) => ipMode === 'Proxy') === true ? 'proxied' : 'controller';
+}
+
+/** Reason why no requests go through a load balancer of the cluster; undefined: they do. */
+export function balancerObstacle(balancing: LoadBalancing, isInPod: boolean): string | undefined {
+  if (balancing === 'runner') return "only with --load-balancer do requests go through the cluster's own load balancer";
+  if (balancing === 'nowhere') return unassigned;
+  return isInPod
+    ? 'requests through a load balancer come from outside the cluster, and the runner is inside'
+    : undefined;
 }
 
 /** Waits until a Service has load-balancer IPs. Empty: it has none in time. */
@@ -101,5 +113,8 @@ export function balancedFlowObstacle(
   balancing: LoadBalancing,
 ): string | undefined {
   const isBalanced = services.some(({ loadBalancerIPs }) => loadBalancerIPs.some(({ ip }) => ip === to));
-  return isBalanced && balancing === 'nowhere' ? unassigned : undefined;
+  if (!isBalanced) return undefined;
+  if (balancing === 'proxied')
+    return 'the controller assigns addresses with ipMode Proxy, which the nodes do not handle';
+  return balancing === 'nowhere' ? unassigned : undefined;
 }

@@ -10,7 +10,7 @@ import { type ClusterPlace, connectInCluster } from './cluster-connector.ts';
 import { openClusterProxy } from './cluster-proxy.ts';
 import { prepareClusterRollout } from './cluster-rollout.ts';
 import { EchoPool } from './echo-pool.ts';
-import { findController } from './load-balancing.ts';
+import { balancerObstacle, findController } from './load-balancing.ts';
 import { markerPort, type MarkerPlace, passMarker } from './marker.ts';
 import { AddressBook, ObjectWriter } from './object-writer.ts';
 import { acceptsExternalIps, askProxyMode, createRunNamespace, type NodePair, preflight } from './preflight.ts';
@@ -38,6 +38,8 @@ export interface ClusterEnvironmentOptions {
   readonly isDisruptive: boolean;
   /** Load-balancer IPs come from the cluster's own controller. */
   readonly hasController: boolean;
+  /** This process runs in a pod of the cluster. */
+  readonly isInPod?: boolean;
   /** Leave everything in the cluster at the end. */
   readonly isKept: boolean;
   /** Column head of reports. Default: `cluster-` and the mode. */
@@ -126,6 +128,7 @@ export async function openClusterEnvironment(
     proxy,
     families,
     traits,
+    noBalancer: balancerObstacle(balancing, options.isInPod === true),
     about: { name: options.proxyName ?? `cluster-${dataplane}`, dataplane, command: undefined },
     dispose: () => owned.disposeAsync(),
   });
@@ -192,7 +195,6 @@ const abilitiesOnCluster = ['sendFromOutside', 'holdConnections', 'holdSockets',
 const whyNotOnCluster: Readonly<Partial<Record<Ability, string>>> = {
   restartProxy: onlyDisruptive,
   controlProxy: 'a cluster starts its proxy again at once',
-  loadBalancer: 'requests through a load balancer come from outside the cluster, where the runner has no pod',
 };
 
 interface Parts {
@@ -202,6 +204,8 @@ interface Parts {
   readonly proxy: ProxyControl | undefined;
   readonly families: readonly IpFamily[];
   readonly traits: ClusterTraits;
+  /** Reason why no requests go through a load balancer of the cluster; undefined: they do. */
+  readonly noBalancer: string | undefined;
   readonly about: TestEnvironment['proxyUnderTest'];
   readonly dispose: () => Promise<void>;
 }
@@ -213,6 +217,7 @@ function environmentOf({
   proxy,
   families,
   traits,
+  noBalancer,
   about,
   dispose,
 }: Parts): ClusterEnvironment {
@@ -224,8 +229,12 @@ function environmentOf({
     proxyUnderTest: about,
     ipFamilies: families,
     /** From outside only NodePorts can be reached: `stepObstacle` excludes other steps of scenarios and checks of sequences. */
-    can: new Set([...abilitiesOnCluster, ...(proxy === undefined ? [] : (['restartProxy'] as const))]),
-    whyNot: (ability) => whyNotOnCluster[ability],
+    can: new Set<Ability>([
+      ...abilitiesOnCluster,
+      ...(proxy === undefined ? [] : (['restartProxy'] as const)),
+      ...(noBalancer === undefined ? (['loadBalancer'] as const) : []),
+    ]),
+    whyNot: (ability) => (ability === 'loadBalancer' ? noBalancer : whyNotOnCluster[ability]),
     proxy,
     lab: undefined,
     cluster: undefined,

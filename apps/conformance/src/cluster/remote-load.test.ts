@@ -2,6 +2,7 @@ import { millis, systemClock } from '@switchyard/core';
 import type { JsonRequest, ObjectClient } from '@switchyard/core/kubernetes';
 import { expect, test } from 'vitest';
 import { startRemoteLoad } from './remote-load.ts';
+import { callsOf } from './traffic-caller.ts';
 
 /** A pod whose clock is a minute ahead, and a load of one request. */
 const ahead = 60_000;
@@ -26,9 +27,9 @@ test('the times of a load in a pod are by the clock of this machine', async () =
   });
   const api = { send } as Partial<ObjectClient> as ObjectClient;
   const caller = { api, namespace: 'n', token: 't' };
-  const place = { caller, pod: { name: 'p', port: 1 }, url: 'tcp://192.0.2.1:1' };
+  const call = callsOf(caller, { name: 'p', port: 1 });
   const start = systemClock.now();
-  const [first] = await startRemoteLoad(place, { duration: millis(1000) }, signal).finished;
+  const [first] = await startRemoteLoad(call, { url: 'tcp://192.0.2.1:1', duration: millis(1000) }, signal).finished;
   expect(first?.outcome).toBe('answered');
   for (const at of [first?.scheduledAt, first?.sentAt, first?.doneAt]) {
     expect(Math.abs((at ?? 0) - start)).toBeLessThan(ahead / 2);

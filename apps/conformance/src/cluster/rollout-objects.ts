@@ -49,7 +49,8 @@ export function rolloutObjects(plan: RolloutPlan): {
     service: {
       metadata,
       spec: {
-        type: 'NodePort',
+        // With policy Local only a load balancer follows the pods from node to node.
+        type: kind.policy === 'Local' ? 'LoadBalancer' : 'NodePort',
         externalTrafficPolicy: kind.policy,
         ipFamilies: [family],
         ipFamilyPolicy: 'SingleStack',

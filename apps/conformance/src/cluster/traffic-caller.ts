@@ -22,6 +22,18 @@ export interface PodCall<K extends TrafficCall> {
   readonly timeout?: Millis;
 }
 
+/** The calls of one sender, such as a pod. */
+export type CallSender = <K extends TrafficCall>(
+  name: K,
+  argument: TrafficCalls[K]['argument'],
+  signal: AbortSignal,
+) => Promise<TrafficCalls[K]['result']>;
+
+/** The calls of a pod, which reject as `callPod`. */
+export function callsOf(caller: Caller, pod: CalledPod): CallSender {
+  return (name, argument, signal) => callPod(caller, pod, { name, argument }, signal);
+}
+
 /** Long enough for attempts of a dropped flow, which run one after the other. */
 const longestCall = seconds(150);
 

@@ -27,7 +27,8 @@ export interface Frontend extends ServiceName {
 
 /** The load-balancer controller with its HAProxy. Disposing stops it. */
 export interface LoadBalancer extends AsyncDisposable {
-  readonly program: LabProcess;
+  /** Empty: another part supervises it. */
+  readonly programs: readonly LabProcess[];
   /** HAProxy's states of a frontend's nodes, in order of time; every node is UP when it starts. */
   momentsOf(frontend: Frontend): readonly LoadBalancerMoment[];
   /** HAProxy's current state of a frontend's nodes, true for UP; nodes without a check result are left out. */
@@ -68,7 +69,7 @@ export function runLoadBalancer(
     return readLoadBalancer(readLogFile(eventLog), frontend, { at: startedAt, nodes });
   };
   return {
-    program,
+    programs: [program],
     momentsOf: (frontend) =>
       momentsSince(
         frontend,

@@ -26,7 +26,7 @@ export interface RolloutSetup {
 
 /** The programs whose end is the experiment's end. */
 export function programsOf({ proxies, loadBalancer }: RolloutSetup): readonly LabProcess[] {
-  return [...proxies.programs, ...(loadBalancer === undefined ? [] : [loadBalancer.program])];
+  return [...proxies.programs, ...(loadBalancer?.programs ?? [])];
 }
 
 /** Receives progress while a rollout runs. */
