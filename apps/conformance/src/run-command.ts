@@ -21,9 +21,9 @@ export async function runCommand(config: RunConfig, onProgress: OnProgress, sign
   if (proxy.kind === 'cluster') return reportOf(await runOnCluster({ ...selection, proxy }, onProgress, signal));
   const programs =
     proxy.kind === 'own' ? await Promise.all(proxy.backends.map((name) => ownProxy(name))) : [foreignProxy(proxy)];
-  const runs = programs.map((program) => {
+  const runs = programs.map((program, index) => {
     const cases = selectCases({ dataplane: program.about.dataplane, cell }, selection);
-    return { program, cell, cases, labs: Math.max(1, Math.floor(jobs / programs.length)) };
+    return { program, cell, cases, labs: Math.max(1, Math.ceil((jobs - index) / programs.length)) };
   });
   await removeDeadLabs(config.labName, onProgress);
   return reportOf(await runLabs({ ...config, runs, onProgress }, signal));
