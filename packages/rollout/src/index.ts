@@ -22,7 +22,7 @@ export {
   type SiteNode,
 } from './rollout/rollout-site.ts';
 export { servingPods } from './rollout/pod-moments.ts';
-export { loadBalancerTarget, type LoadTarget, type SettledApp } from './rollout/settle.ts';
+export { awaitAnswer, loadBalancerTarget, type LoadTarget, type SettledApp } from './rollout/settle.ts';
 export { nodePortTarget, rollOut, type RollOutWork } from './rollout/roll-out.ts';
 export { type RolloutProgress, silentProgress } from './rollout/rollout-setup.ts';
 export type { Experiment } from './experiment/experiment.ts';

@@ -1,8 +1,8 @@
-import { ipFamilyOf, type Millis, millis, seconds, systemClock } from '@switchyard/core';
+import { type IpFamily, ipFamilyOf, type Millis, millis, seconds, systemClock } from '@switchyard/core';
 import { createTrafficHandlers } from '@switchyard/lab';
-import { awaitCondition, type Frontend, type LoadBalancer, type LoadBalancerMoment } from '@switchyard/rollout';
+import { awaitAnswer, type LoadBalancer, loadBalancerTarget, type LoadBalancerMoment } from '@switchyard/rollout';
 import { type HealthObserver, healthCheckNodePort, observeHealth } from '@switchyard/rollout';
-import type { App, LoadTarget, RequestSender, RolloutSite } from '@switchyard/rollout';
+import type { App, LoadTarget, RequestSender, RolloutSetup, RolloutSite } from '@switchyard/rollout';
 import { assignedAddresses } from './load-balancing.ts';
 import type { CallSender } from './traffic-caller.ts';
 import { trafficSender } from './traffic-sender.ts';
@@ -11,13 +11,13 @@ import { trafficSender } from './traffic-sender.ts';
  * Time until a load balancer has left a node whose health check fails: three checks, 5 seconds apart, as HAProxy's default. What the load
  * balancer of a cluster does is not seen, so a pod serves this long.
  */
-export const leavingTime: Millis = seconds(15);
+const leavingTime: Millis = seconds(15);
 const healthPeriod = millis(250);
 /** For the first answer through a load balancer whose address is assigned. */
 const longestSetUp = seconds(60);
 
 /** This process as a sender: it stands outside of the cluster. */
-export function ownSender(signal: AbortSignal): RequestSender {
+function ownSender(signal: AbortSignal): RequestSender {
   const handlers = createTrafficHandlers({ pod: 'runner', node: '', host: undefined });
   const call: CallSender = (name, argument) => handlers[name](argument);
   return trafficSender(call, signal);
@@ -60,19 +60,13 @@ export function balancerMoments(health: HealthObserver['moments'], now: Millis):
 
 /** From this process through the load balancer. Rejects with `DataplaneError` if that does not answer at all. */
 export async function balancedTarget(
-  balancer: LoadBalancer,
-  app: App & Pick<Frontend, 'ipFamily'>,
+  setup: RolloutSetup,
+  app: App,
+  ipFamily: IpFamily,
   signal: AbortSignal,
 ): Promise<LoadTarget> {
-  const from = ownSender(signal);
-  const address = await balancer.addressOf(app, signal);
-  await using prober = await from.openProber(signal);
-  const answer = async (): Promise<true | undefined> => {
-    const { status } = await prober.probe({ protocol: 'http', address, port: app.port, timeout: 500 });
-    return status === 'answered' ? true : undefined;
-  };
-  const what = `an answer through the load balancer at ${address}, which this machine must be able to reach`;
-  await awaitCondition(what, answer, { timeout: longestSetUp, programs: [], signal });
-  const path = { kind: 'loadBalancer', name: 'load balancer', ipFamily: app.ipFamily } as const;
-  return { path, from, address, port: app.port };
+  const target = { ...(await loadBalancerTarget(setup, app, ipFamily, signal)), from: ownSender(signal) };
+  const what = `an answer through the load balancer at ${target.address}, which this machine must be able to reach`;
+  await awaitAnswer(target, { what, timeout: longestSetUp, programs: [], signal });
+  return target;
 }

@@ -1,6 +1,6 @@
 import { hostCidr, type IpFamily, millis, parseIp } from '@switchyard/core';
 import { apiResources } from '@switchyard/core/kubernetes';
-import { type App, explainFrom, type LoadBalancer, type LoadTarget, nodePortTarget } from '@switchyard/rollout';
+import { type App, explainFrom, type LoadTarget, nodePortTarget } from '@switchyard/rollout';
 import type { RolloutSetup, RolloutSite } from '@switchyard/rollout';
 import { rolloutSettings } from '../cases/rollouts/prepare-rollout.ts';
 import { hold, leaveNothing, portsOf, whenReady } from '../cases/rollouts/rollout-app.ts';
@@ -64,10 +64,9 @@ export async function prepareClusterRollout(
     loadBalancer,
     settings,
   };
+  const rolled = { setup, app, family };
   const targets =
-    loadBalancer === undefined
-      ? await targetsOf(place, { setup, app, family }, signal)
-      : await balancedTargets(loadBalancer, { ...app, ipFamily: family }, signal);
+    loadBalancer === undefined ? await targetsOf(place, rolled, signal) : await balancedTargets(rolled, signal);
   const owned = stack.move();
   return {
     setup,
@@ -90,12 +89,8 @@ export async function prepareClusterRollout(
 
 type Targets = Pick<PreparedRollout, 'targets' | 'holdTargets'>;
 
-async function balancedTargets(
-  balancer: LoadBalancer,
-  app: App & { readonly ipFamily: IpFamily },
-  signal: AbortSignal,
-): Promise<Targets> {
-  const target = await balancedTarget(balancer, app, signal);
+async function balancedTargets({ setup, app, family }: Rolled, signal: AbortSignal): Promise<Targets> {
+  const target = await balancedTarget(setup, app, family, signal);
   return { targets: [target], holdTargets: [hold(target, appEchoPort)] };
 }
 

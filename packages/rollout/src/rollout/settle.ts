@@ -44,17 +44,23 @@ export async function awaitSettled(
 ): Promise<SettledApp> {
   const { app, targets } = work;
   const options = { timeout: work.settleTimeout ?? settleTimeout, programs: programsOf(setup), signal };
-  await Promise.all(targets.map((target) => answers(target, options)));
+  await Promise.all(
+    targets.map((target) => awaitAnswer(target, { ...options, what: `the first answer by ${target.path.name}` })),
+  );
   await awaitPlaced(setup, app, { ...options, what: 'HAProxy to find out which node has no pod' });
   return { ...app, pods: servingPods(setup.experiment.workloadEvents, app.name) };
 }
 
 type WaitOptions = Parameters<typeof awaitCondition>[2];
 
-async function answers({ path, from, address, port }: LoadTarget, options: WaitOptions): Promise<void> {
+/** Waits until a target answers. `what` as for `awaitCondition`. */
+export async function awaitAnswer(
+  { from, address, port }: LoadTarget,
+  options: WaitOptions & { readonly what: string },
+): Promise<void> {
   await using prober = await from.openProber(options.signal);
   await awaitCondition(
-    `the first answer by ${path.name}`,
+    options.what,
     async () => {
       const result = await prober.probe({ protocol: 'http', address, port, timeout: 500 });
       return result.status === 'answered' ? true : undefined;
