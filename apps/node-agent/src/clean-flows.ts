@@ -1,4 +1,13 @@
-import { addressAndPort, type Clock, type IpAddress, type IpFamily, type Logger, type Metrics } from '@switchyard/core';
+import {
+  addressAndPort,
+  type Clock,
+  cpuTime,
+  type IpAddress,
+  type IpFamily,
+  type Logger,
+  type Metrics,
+  millis,
+} from '@switchyard/core';
 import { type AfterApply, type FlowCriteria, type FlowJudge, flowJudge, type UdpFlow } from '@switchyard/core/engine';
 import type { FlowTable } from '@switchyard/netfilter';
 
@@ -21,8 +30,9 @@ export function flowCleaner(ipFamily: IpFamily, host: FlowHost): NonNullable<Aft
   return async (criteria, signal) => {
     const judge = new NewestJudge(criteria, host.interfaceAddresses);
     const { destinationPorts } = judge.current;
-    if (destinationPorts.size === 0) return;
+    if (destinationPorts.size === 0) return millis(0);
     const start = clock.monotonic();
+    const cpuStart = cpuTime();
     const removed: UdpFlow[] = [];
     let count = 0;
     try {
@@ -32,6 +42,7 @@ export function flowCleaner(ipFamily: IpFamily, host: FlowHost): NonNullable<Aft
         count += flowTable.delete(flows);
         removed.push(...flows.slice(0, maxLoggedFlows - removed.length));
       }
+      return millis(cpuTime() - cpuStart);
     } finally {
       metrics.observe(
         'kubeproxy_conntrack_reconciler_sync_duration_seconds',

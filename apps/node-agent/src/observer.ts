@@ -71,7 +71,7 @@ export async function runObserver(
     families: ipFamilies.map((ipFamily) => ({
       backend: new ObservedFamily(ipFamily),
       tableOptions: () => tableOptionsOf(config, node, ipFamily),
-      afterApply: { syncHealth: async () => applied.notify(), cleanStaleFlows: async () => undefined },
+      afterApply: { syncHealth: async () => applied.notify(), cleanStaleFlows: async () => millis(0) },
     })),
     timing: {
       minSyncPeriod: undefined,

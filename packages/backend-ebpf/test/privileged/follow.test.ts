@@ -95,6 +95,20 @@ describe.each(ipFamilies)('connected UDP sockets, %s', (family) => {
     stop.abort();
     await running;
   });
+
+  test('a deletion in the second after another one does not wait for the second look', async () => {
+    const stop = new AbortController();
+    const watch = sockets();
+    const running = watch.run(stop.signal);
+    watch.note([{ ...gone[0]!, generation: 2 }]);
+    const led = await connected('pod', [vip, ports.changing]);
+    await setTimeout(200);
+    watch.note(gone);
+    await setTimeout(400);
+    expect(await led()).toBe('EDESTADDRREQ');
+    stop.abort();
+    await running;
+  });
 });
 
 describe('addresses of the node', () => {

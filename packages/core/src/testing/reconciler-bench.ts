@@ -47,7 +47,9 @@ export interface ReconcilerBenchOptions {
   readonly startConditions?: (state: ClusterState) => readonly StartCondition[];
   /** The backend of a second family. */
   readonly other?: DataplaneBackend;
-  readonly cleanStaleFlows?: AfterApply['cleanStaleFlows'];
+  readonly cleanStaleFlows?: (
+    ...given: Parameters<NonNullable<AfterApply['cleanStaleFlows']>>
+  ) => Promise<Millis | void>;
   readonly sourceSilence?: () => Millis;
   /** See `OptionsSpec`; read before each build. */
   readonly apiServers?: OptionsSpec['apiServers'];
@@ -156,7 +158,7 @@ export class ReconcilerBench implements AsyncDisposable {
         },
         cleanStaleFlows: async (...given) => {
           this.happened.push(`flows of ${ipFamily} after ${applied()}`);
-          await options.cleanStaleFlows?.(...given);
+          return (await options.cleanStaleFlows?.(...given)) ?? millis(0);
         },
       },
     };

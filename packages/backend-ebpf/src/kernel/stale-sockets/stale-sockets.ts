@@ -1,7 +1,7 @@
 import { constants } from 'node:os';
 import {
-  abortable,
   type Clock,
+  cpuTime,
   HostError,
   type IpFamily,
   type Logger,
@@ -9,6 +9,7 @@ import {
   millis,
   seconds,
 } from '@switchyard/core';
+import { BoundedRunner, type RunOutcome } from '@switchyard/core/engine';
 import {
   type BpfEntries,
   NativeError,
@@ -40,44 +41,37 @@ export interface SweepResult {
 const maxSlice: Millis = millis(4);
 /** A socket whose connect() ran during the deletion may have been listed before it was connected. */
 const secondLook: Millis = seconds(1);
+const minGap: Millis = millis(100);
+/** Pause after a sweep, as a multiple of its CPU time, so that sweeps take at most a fifth of a core while endpoints change. */
+const restFactor = 4;
+/** Sweeps without anything noted do nothing; they never fail, either. */
+const unused = { resyncInterval: seconds(3600), retry: { first: secondLook, max: secondLook } };
 
 /** Destroys connected UDP sockets of deleted endpoints, as kube-proxy's conntrack clean-up does. Only those that programs connected there. */
 export class StaleSockets {
   readonly #options: StaleSocketsOptions;
-  #noted: GoneEndpoint[] = [];
-  /** Resolved when some are noted. */
-  #wake = Promise.withResolvers<void>();
+  readonly #runner: BoundedRunner;
+  /** With the times from which they are. */
+  #noted: readonly { readonly gone: readonly GoneEndpoint[]; readonly since: Millis }[] = [];
   /** A warning was logged; further failures are logged at debug. */
   #hasWarned = false;
 
   constructor(options: StaleSocketsOptions) {
+    const { clock } = options;
     this.#options = options;
+    this.#runner = new BoundedRunner({ clock, minGap, ...unused, run: (_, signal) => this.#look(signal) });
   }
 
   /** Call after writing a change that deletes these endpoints. `run` handles them later. */
   note(gone: readonly GoneEndpoint[]): void {
     if (gone.length === 0) return;
-    this.#noted.push(...gone);
-    this.#wake.resolve();
+    this.#noted = [...this.#noted, { gone, since: this.#options.clock.monotonic() }];
+    this.#runner.poke();
   }
 
-  /** Sweeps after each `note`, and again a second later, until aborted. */
+  /** Sweeps soon after each `note`, and again a second later, until aborted. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock } = this.#options;
-    let again: readonly GoneEndpoint[] = [];
-    while (!signal.aborted) {
-      try {
-        if (again.length === 0) await abortable(this.#wake.promise, signal);
-        this.#wake = Promise.withResolvers();
-        const fresh = this.#noted;
-        this.#noted = [];
-        await this.#sweepAndTell([...again, ...fresh], signal);
-        again = fresh;
-        await clock.sleep(secondLook, signal);
-      } catch (error) {
-        if (!signal.aborted) throw error;
-      }
-    }
+    await this.#runner.run(signal);
   }
 
   /** Destroys the sockets that lead to these endpoints. Rejects with `HostError`. */
@@ -107,6 +101,19 @@ export class StaleSockets {
       await pause();
     }
     return { destroyed, visited };
+  }
+
+  async #look(signal: AbortSignal): Promise<RunOutcome> {
+    if (this.#noted.length === 0) return { status: 'done' };
+    const { clock } = this.#options;
+    const [start, cpuStart] = [clock.monotonic(), cpuTime()];
+    await this.#sweepAndTell(
+      this.#noted.flatMap(({ gone }) => gone),
+      signal,
+    );
+    this.#noted = this.#noted.filter(({ since }) => start - since < secondLook);
+    await clock.sleep(millis(restFactor * (cpuTime() - cpuStart)), signal);
+    return this.#noted.length === 0 ? { status: 'done' } : { status: 'retry', after: secondLook };
   }
 
   async #sweepAndTell(gone: readonly GoneEndpoint[], signal: AbortSignal): Promise<void> {

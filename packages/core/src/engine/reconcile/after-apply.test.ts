@@ -9,7 +9,7 @@ import { node, service, slice } from '../../testing/builders.ts';
 import { replaceAll } from '../../testing/expand-states.ts';
 import { settle } from '../../testing/manual-clock.ts';
 import { cart, cartSlice, cluster, ReconcilerBench } from '../../testing/reconciler-bench.ts';
-import { millis } from '../../base/time.ts';
+import { type Millis, millis } from '../../base/time.ts';
 
 describe('health checks', () => {
   const exposed = service('shop/cart', {
@@ -233,6 +233,27 @@ describe('stale flows', () => {
     release.resolve();
     await settle();
     expect(seen).toEqual([['10.244.1.1'], ['10.244.1.2']]);
+  });
+
+  test.each([
+    ['four times the CPU time of the look before', 250, 1000 + 100],
+    ['0.1 s, where the look took long because the machine was busy', 0, 100],
+  ])('are looked for again after %s', async (_, cpuTime, pause) => {
+    const looks: Millis[] = [];
+    const { promise: busy, resolve } = Promise.withResolvers<void>();
+    await using bench = new ReconcilerBench({
+      cleanStaleFlows: async () => {
+        looks.push(bench.clock.monotonic());
+        await busy;
+        return millis(cpuTime);
+      },
+    });
+    await bench.push(withDns);
+    await bench.clock.advance(250);
+    await bench.push([{ kind: 'upsert', resource: 'EndpointSlice', item: dnsSlice('10.244.1.2') }]);
+    resolve();
+    await bench.clock.advance(1500);
+    expect(looks.slice(0, 2).map((at) => at - (looks[0] ?? 0))).toEqual([0, 250 + pause]);
   });
 
   test('of a service that failed are left alone, and looked for once it is in', async () => {

@@ -1,6 +1,6 @@
 import { BoundedRunner, type RunOutcome, type RunReason } from '../../base/bounded-runner.ts';
 import { HostError, InvariantError } from '../../base/errors.ts';
-import { millis, seconds } from '../../base/time.ts';
+import { type Millis, millis, seconds } from '../../base/time.ts';
 import { isEqual } from '../../base/values.ts';
 import type { ForwardingTable, TableDelta } from '../../model/forwarding/forwarding-table.ts';
 import type { ServicePortKey } from '../../model/records/keys.ts';
@@ -37,7 +37,10 @@ interface FlowsLeft {
 }
 
 const minGap = millis(100);
-/** Pause after a search, as a multiple of its duration, so that a large table of flows costs at most a fifth of a core. */
+/**
+ * Pause after a search, as a multiple of its CPU time, so that a large table of flows costs at most a fifth of a core. On a busy
+ * machine the search lasts longer than that, and the next change's flows must not wait for it.
+ */
 const restFactor = 4;
 /**
  * Wait before the second search. A packet that was being translated during the change enters connection tracking after it,
@@ -111,8 +114,9 @@ export class FamilyFlows {
     const { clock } = this.#host;
     if (!this.#isRequested) return { status: 'done' }; // the hourly search, before the first apply
     const start = clock.monotonic();
+    let cpuTime: Millis | undefined;
     try {
-      await this.#clean?.(() => this.#criteria(), signal);
+      cpuTime = await this.#clean?.(() => this.#criteria(), signal);
       this.#recent.noteLook(start);
     } catch (error) {
       if (!(error instanceof HostError) || signal.aborted) throw error;
@@ -120,8 +124,7 @@ export class FamilyFlows {
       return { status: 'retry' };
     }
     this.#note(undefined);
-    const duration = clock.monotonic() - start;
-    if (duration > 0) await clock.sleep(millis(restFactor * duration), signal);
+    if (cpuTime !== undefined && cpuTime > 0) await clock.sleep(millis(restFactor * cpuTime), signal);
     return reason === 'change' ? { status: 'retry', after: secondLook } : { status: 'done' };
   }
 

@@ -47,9 +47,10 @@ export interface AfterApply {
   syncHealth(checks: ReadonlyMap<ServiceKey, HealthCheck>): Promise<void>;
   /**
    * Removes stale UDP flows. Called after changes that can leave some, only for a backend that uses kernel
-   * conntrack; one call at a time, beside further applies. Rejects with `HostError` when it should be tried again.
+   * conntrack; one call at a time, beside further applies. Resolves to its CPU time, from which the pause before the
+   * next call follows. Rejects with `HostError` when it should be tried again.
    */
-  cleanStaleFlows?(criteria: () => FlowCriteria, signal: AbortSignal): Promise<void>;
+  cleanStaleFlows?(criteria: () => FlowCriteria, signal: AbortSignal): Promise<Millis>;
 }
 
 /** Intervals of the reconciler. Read before each run, so they may change. */
