@@ -17,6 +17,7 @@ import {
   type NetworkPlan,
   nextPodNumber,
   podAddresses,
+  podInterface,
   podCidrs,
   renderNetwork,
   renderPod,
@@ -74,7 +75,8 @@ class NamespaceLab implements Lab {
     this.#checkPod(name);
     const addresses = address ?? this.#nextAddresses(node);
     this.#podsMade += 1;
-    const nodeInterface = `pod${this.#podsMade}`;
+    const number = this.#podsMade;
+    const nodeInterface = podInterface(number);
     const namespace = namespaceName(this.name, name);
     const cgroup = node.cgroupPath === undefined ? undefined : `${node.cgroupPath}/${name}`;
     const logFolder = `${this.folder}/logs`;
@@ -83,7 +85,7 @@ class NamespaceLab implements Lab {
     for (const taken of Object.values(addresses)) this.#addressesTaken.add(taken);
     try {
       if (cgroup !== undefined) await tryMakeCgroup(cgroup);
-      const plan = { lab: this.name, name, ipFamilies: this.ipFamilies, addresses, node, nodeInterface };
+      const plan = { lab: this.name, name, ipFamilies: this.ipFamilies, addresses, node, number };
       await runScript(`add pod ${name} to ${node.name} of lab ${this.name}`, renderPod(plan));
       return host;
     } catch (error) {

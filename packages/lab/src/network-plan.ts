@@ -101,26 +101,38 @@ export interface PodPlan {
   readonly ipFamilies: readonly IpFamily[];
   readonly addresses: PerFamily<IpAddress>;
   readonly node: { readonly name: string; readonly addresses: PerFamily<IpAddress> };
-  /** Name of the veth end in the node, at most 15 characters. */
-  readonly nodeInterface: string;
+  /** Of this pod alone in its lab, from 1 up. */
+  readonly number: number;
+}
+
+/** Name of a pod's veth end in the node. */
+export function podInterface(number: number): string {
+  return `pod${number}`;
 }
 
 /**
  * A shell script that creates a pod's namespace and its routes. Pods are routed, not bridged: the node has
  * one host route per pod. The node's end has no IPv4 address and the pod's next hop is the node's own, so that
  * what the node sends or masquerades to its pods carries the node's address.
+ *
+ * Node and pod know each other's link addresses for good. All namespaces share one table of learnt neighbours, 1,024 in each
+ * family by default (net.ipv4.neigh.default.gc_thresh3), and a dozen labs would fill it: the kernel then drops packets.
  */
 export function renderPod(plan: PodPlan): string {
   const pod = namespaceName(plan.lab, plan.name);
   const { IPv4: v4, IPv6: v6 } = plan.addresses;
   const nodeV4 = plan.node.addresses.IPv4;
   const nodeV6 = plan.node.addresses.IPv6;
+  const digits = [plan.number >> 8, plan.number & 255].map((byte) => byte.toString(16).padStart(2, '0')).join(':');
+  const [nodeEnd, podEnd] = [`02:00:00:01:${digits}`, `02:00:00:02:${digits}`];
+  const cable = podInterface(plan.number);
   const atNode = [
-    `link add dev ${plan.nodeInterface} type veth peer name eth0 netns ${pod}`,
-    ...(v6 === undefined ? [] : [`addr add fe80::1/64 dev ${plan.nodeInterface} nodad`]),
-    `link set ${plan.nodeInterface} up`,
-    ...(v4 === undefined ? [] : [`route add ${v4}/32 dev ${plan.nodeInterface} src ${nodeV4}`]),
-    ...(v6 === undefined ? [] : [`route add ${v6}/128 dev ${plan.nodeInterface} src ${nodeV6}`]),
+    `link add dev ${cable} address ${nodeEnd} type veth peer name eth0 address ${podEnd} netns ${pod}`,
+    ...(v6 === undefined ? [] : [`addr add fe80::1/64 dev ${cable} nodad`]),
+    `link set ${cable} up`,
+    ...(v4 === undefined ? [] : [`route add ${v4}/32 dev ${cable} src ${nodeV4}`]),
+    ...(v6 === undefined ? [] : [`route add ${v6}/128 dev ${cable} src ${nodeV6}`]),
+    ...known([v4, v6], podEnd, cable),
   ];
   const inPod = [
     'link set lo up',
@@ -131,12 +143,18 @@ export function renderPod(plan: PodPlan): string {
       ? []
       : [`route add ${nodeV4}/32 dev eth0 scope link src ${v4}`, `route add default via ${nodeV4} dev eth0 src ${v4}`]),
     ...(v6 === undefined ? [] : [`route add default via fe80::1 dev eth0 src ${v6}`]),
+    ...known([v4 && nodeV4, v6 && 'fe80::1'], nodeEnd, 'eth0'),
   ];
   return [
     `ip netns add ${pod}`,
     batch(`ip -n ${namespaceName(plan.lab, plan.node.name)} -batch -`, atNode),
     renderNamespace(pod, { sysctls: hostSysctls(plan.ipFamilies, 'host', 'eth0'), ip: inPod }),
   ].join('\n');
+}
+
+function known(addresses: readonly (string | undefined)[], linkAddress: string, device: string): readonly string[] {
+  const given = addresses.filter((address) => address !== undefined);
+  return given.map((address) => `neighbour add ${address} lladdr ${linkAddress} dev ${device} nud permanent`);
 }
 
 /** The bridge also has the network's first address and forwards, so that packets without a route are answered "unreachable". */

@@ -85,7 +85,7 @@ test.each([
     ipFamilies: families,
     addresses: podAddresses(1, 2, families),
     node: { name: 'node1', addresses: hostAddresses(11, families) },
-    nodeInterface: 'pod1',
+    number: 1,
   });
   expect(network + pod).not.toMatch(other);
   expect(network.includes('disable_ipv6')).toBe(family === 'IPv4');

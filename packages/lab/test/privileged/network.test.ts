@@ -70,6 +70,21 @@ const reachable = [
 ] as const;
 
 describe.each(ipFamilies)('%s', (family) => {
+  test("node and pod need no entry of the machine's table of learnt neighbours to reach each other", async () => {
+    await answers('node1', { protocol: 'tcp', ...target('pod1', family, tcpPort) });
+    await answers('pod1', { protocol: 'tcp', ...target('node1', family, tcpPort) });
+    const learnt = async (name: string, device: string): Promise<string> => {
+      const flag = family === 'IPv4' ? '-4' : '-6';
+      const { stdout } = await host(name).run('ip', [flag, 'neighbour', 'show', 'nud', 'all', 'dev', device]);
+      const others = /PERMANENT|NOARP| lladdr 33:33:/; // groups need none either
+      return stdout
+        .split('\n')
+        .filter((line) => line !== '' && !others.test(line))
+        .join('\n');
+    };
+    expect([await learnt('node1', 'pod1'), await learnt('pod1', 'eth0')]).toEqual(['', '']);
+  });
+
   test.each(reachable)('%s reaches %s, which sees its address, by HTTP, TCP and UDP', async (from, to) => {
     const requests: readonly ProbeRequest[] = [
       { protocol: 'http', ...target(to, family, httpPort) },
