@@ -38,7 +38,10 @@ const proxies: readonly ObservedProxy[] = [
   ...(kubeProxy === undefined ? [] : [realKubeProxy(kubeProxy, 'iptables'), realKubeProxy(kubeProxy, 'nftables')]),
 ];
 
-describe.each(proxies)('losses, $name', (proxy) => {
+/** Each proxy has a lab of its own, whose tests mostly wait; those of one lab follow each other. */
+const inTurn = { concurrent: false };
+
+describe.concurrent.each(proxies)('losses, $name', (proxy) => {
   const { mode } = proxy;
   let site: LossSite;
 
@@ -63,7 +66,7 @@ describe.each(proxies)('losses, $name', (proxy) => {
       .map((ipFamily) => ({ ...one, ipFamily, service: `cause-${index}-${ipFamily.toLowerCase()}`, index })),
   );
 
-  test.each(runs)('$name, $ipFamily', async ({ service, ipFamily, index, ...one }) => {
+  test.each(runs)('$name, $ipFamily', inTurn, async ({ service, ipFamily, index, ...one }) => {
     const targetPort = echoPorts[index * 2 + (ipFamily === 'IPv4' ? 0 : 1)] ?? 0;
     const injection = await one.inject(site, { ipFamily, service, targetPort });
     // Drops after translation show that the proxy had the Service; of others that is not known at once.
@@ -96,7 +99,7 @@ describe.each(proxies)('losses, $name', (proxy) => {
     expect([...new Set(lines.map(({ cause }) => cause))]).toEqual([one.cause]);
   });
 
-  test.each(ipFamilies)('answered requests, %s: no loss is claimed', async (ipFamily) => {
+  test.each(ipFamilies)('answered requests, %s: no loss is claimed', inTurn, async (ipFamily) => {
     const service = `healthy-${ipFamily.toLowerCase()}`;
     const targetPort = echoPorts.at(ipFamily === 'IPv4' ? -1 : -2) ?? 0;
     const { clusterIp } = await site.make(healthyService(site, { ipFamily, service, targetPort }));
@@ -117,6 +120,7 @@ describe.each(proxies)('losses, $name', (proxy) => {
 
   test.each(['request', 'answer'] as const)(
     'why names the rule of another table that drops each %s',
+    inTurn,
     async (dropped) => {
       const service = `rule-${dropped}`;
       const rule = `ct state invalid counter; IP ${dropped === 'request' ? 'daddr' : 'saddr'} SERVER drop`;
