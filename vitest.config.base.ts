@@ -8,7 +8,7 @@ process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(new URL('node_modules/.cache
  * Settings of all projects. `unit` runs anywhere and is kept from programming the machine; `exhaustive` is the same for tests that repeat
  * every case in more ways than a developer waits for. `privileged` needs root and programs only network namespaces that it made itself,
  * one file at a time; other packages' tests may run beside it. `quiet` is the same for tests that count requests while pods are replaced:
- * nothing else may run on the machine.
+ * nothing else may run on the machine. They wait most of the time, so two files run at once.
  */
 export function vitestConfig(kind: 'unit' | 'exhaustive' | 'privileged' | 'quiet' = 'unit'): ViteUserConfig {
   const isUnit = kind === 'unit' || kind === 'exhaustive';
@@ -21,7 +21,7 @@ export function vitestConfig(kind: 'unit' | 'exhaustive' | 'privileged' | 'quiet
       pool: isUnit ? 'threads' : 'forks',
       // One module graph for all files of a worker: half of the time of most packages. Unit tests leave no global state behind.
       isolate: !isUnit,
-      maxWorkers: isUnit ? '100%' : 1,
+      maxWorkers: isUnit ? '100%' : kind === 'quiet' ? 2 : 1,
       testTimeout: isUnit ? 10_000 : 120_000,
       // Before some privileged tests packages are fetched, from a mirror that may be slow.
       hookTimeout: isUnit ? 10_000 : 600_000,

@@ -7,7 +7,7 @@ const faults = 'test/quiet/faults/*.test.ts';
 const base = vitestConfig('quiet');
 const shared = { ...base, test: { ...base.test, include: [] } };
 
-/** The tests of faults wait most of the time, each in a lab of its own: three files at once, after all others. */
+/** The tests of faults do nothing but wait, each in a lab of its own: three files at once, after all others. */
 export default mergeConfig(shared, {
   test: {
     projects: [
