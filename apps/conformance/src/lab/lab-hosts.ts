@@ -214,6 +214,14 @@ export interface LabFixtures {
   readonly ownAddresses: ReadonlySet<IpAddress>;
 }
 
+/** Each endpoint is a pod with a process: most cases need fewer than ten. */
+const many = 20;
+
+/** Whether a case needs so many endpoints that one lab of several should have them. */
+export function needsManyEndpoints(one: ConformanceCase): boolean {
+  return one.kind === 'scenario' && endpointPods(one.scenario).size > many;
+}
+
 /** Ports of `sequencePods`, for TCP, UDP and SCTP. */
 const sequencePorts = [8080, 8081];
 

@@ -154,6 +154,8 @@ export interface TestEnvironment extends AsyncDisposable {
    * be trusted. Absent: the environment does not measure it.
    */
   readonly slowestControl?: (from: Millis, to: Millis, signal: AbortSignal) => Promise<Millis>;
+  /** Whether the endpoints of a case are there. Absent: those of all are. */
+  readonly hasEndpointsOf?: (one: ConformanceCase) => boolean;
   /** Current answer of a healthCheckNodePort, in the words of `healthText`. */
   health(scenario: Scenario, check: ScenarioHealthCheck, signal: AbortSignal): Promise<string>;
   /**
