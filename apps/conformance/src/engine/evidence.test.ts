@@ -1,10 +1,13 @@
 import { millis } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
+import type { MachineEvidence } from '../model/test-environment.ts';
 import { aCheck, aFailedCheck } from '../testing/report-builders.ts';
 import { EvidenceTimes, isWorthRepeating, notSentInTime, withoutEvidence } from './evidence.ts';
 
 const { signal } = new AbortController();
 const silent = aCheck({ expected: 'drop', observed: 'drop' });
+
+const machine = (slowest: number, shortage?: string): MachineEvidence => ({ slowest: millis(slowest), shortage });
 
 describe('a check', () => {
   test.each([
@@ -14,7 +17,21 @@ describe('a check', () => {
     ['that passed by silence while an answer would have been in time', silent, 399, true],
     ['that passed by silence while an answer would have been late', silent, 400, false],
   ])('%s counts: %s', async (_, check, slowest, counts) => {
-    expect((await withoutEvidence(check, async () => millis(slowest), signal)) === undefined).toBe(counts);
+    expect((await withoutEvidence(check, async () => machine(slowest), signal)) === undefined).toBe(counts);
+  });
+
+  test.each([
+    ['that failed', aFailedCheck(), false],
+    ['that passed by silence', silent, false],
+    ['that passed by an answer', aCheck(), true],
+  ])('a check %s while the kernel dropped packets', async (_, check, counts) => {
+    const open = await withoutEvidence(check, async () => machine(3, 'a queue was full'), signal);
+    expect(open === undefined).toBe(counts);
+    if (open === undefined) return;
+    expect(open.because).toMatch(
+      /^the machine was too busy: the kernel dropped packets meanwhile: a queue was full \(/,
+    );
+    expect(isWorthRepeating(open)).toBe(true);
   });
 
   test('counts where the machine is not measured, and is not measured where nothing hangs on it', async () => {
@@ -41,7 +58,7 @@ describe('a check', () => {
   });
 
   test('without a verdict has the reason with what was seen, and is worth another attempt', async () => {
-    const open = await withoutEvidence(aFailedCheck({ id: 'line 3' }), async () => millis(640.4), signal);
+    const open = await withoutEvidence(aFailedCheck({ id: 'line 3' }), async () => machine(640.4), signal);
     expect(open).toMatchObject({
       id: 'line 3',
       because:

@@ -1,5 +1,6 @@
 import { messageOf, type Millis, millis } from '@switchyard/core';
 import type { CheckResult, InconclusiveCheck } from '../model/report-file.ts';
+import type { MachineEvidence } from '../model/test-environment.ts';
 
 /** A request that no proxy forwards takes a few milliseconds. One that took longer than this shows a machine that may have spoilt a check. */
 const tolerated: Millis = millis(200);
@@ -11,28 +12,31 @@ const silenceTolerated: Millis = millis(400);
 const busy = 'the machine was too busy';
 
 /**
- * A check without a verdict if the machine, and not the proxy, may be the reason of what was seen; undefined: the check counts. `slowestControl`
- * returns the longest time that a request took meanwhile which no proxy forwards; undefined: not measured. A check has no verdict either if
- * that rejects; rejects itself only with `signal.reason`.
+ * A check without a verdict if the machine, and not the proxy, may be the reason of what was seen; undefined: the check counts. `machine`
+ * resolves to what it did meanwhile; undefined: not measured. A check has no verdict either if that rejects; rejects itself only with
+ * `signal.reason`.
  */
 export async function withoutEvidence(
   check: CheckResult,
-  slowestControl: () => Promise<Millis | undefined>,
+  machine: () => Promise<MachineEvidence | undefined>,
   signal: AbortSignal,
 ): Promise<InconclusiveCheck | undefined> {
   const limit = check.isAsExpected ? (isSilence(check.observed) ? silenceTolerated : undefined) : tolerated;
   if (limit === undefined) return undefined;
   const { id, what, expected, observed } = check;
-  let slowest: Millis | undefined;
+  let evidence: MachineEvidence | undefined;
   try {
-    slowest = await slowestControl();
+    evidence = await machine();
   } catch (error) {
     signal.throwIfAborted();
     return { id, what, because: `how busy the machine was is not known: ${messageOf(error)}` };
   }
-  if (slowest === undefined || slowest < limit) return undefined;
-  const seen = check.isAsExpected ? observed : `expected ${expected}, saw ${observed}`;
-  const because = `${busy}: a request that no proxy forwards took ${Math.round(slowest)} ms meanwhile (${seen})`;
+  if (evidence === undefined) return undefined;
+  const { slowest, shortage } = evidence;
+  const late = `a request that no proxy forwards took ${Math.round(slowest)} ms meanwhile`;
+  const why = shortage === undefined ? late : `the kernel dropped packets meanwhile: ${shortage}`;
+  if (shortage === undefined && slowest < limit) return undefined;
+  const because = `${busy}: ${why} (${check.isAsExpected ? observed : `expected ${expected}, saw ${observed}`})`;
   return { id, what, because };
 }
 

@@ -1,7 +1,14 @@
 import { ApiServerError, millis, parseIp, systemClock } from '@switchyard/core';
 import type { ScenarioFlow } from '@switchyard/scenarios';
 import { describe, expect, test } from 'vitest';
-import type { TestEnvironment, FlowConnector, OwnEnd, ProxyControl, Seen } from '../model/test-environment.ts';
+import type {
+  TestEnvironment,
+  FlowConnector,
+  MachineEvidence,
+  OwnEnd,
+  ProxyControl,
+  Seen,
+} from '../model/test-environment.ts';
 import type { ConformanceCase, ProgressEvent } from '../model/case.ts';
 import { scenarioCase, sequenceCase } from '../testing/cases.ts';
 import { type RoundOptions, runRound } from './run-round.ts';
@@ -339,6 +346,9 @@ describe('runRound', () => {
   );
 });
 
+/** A machine that dropped nothing. */
+const calm = (slowest = 0): MachineEvidence => ({ slowest: millis(slowest), shortage: undefined });
+
 describe('on a busy machine', () => {
   const failing = (): ConformanceCase =>
     sequenceCase('a', async (_bed, record) =>
@@ -348,9 +358,9 @@ describe('on a busy machine', () => {
   test('a failure is no verdict: the case runs three times at most', async () => {
     let measured = 0;
     const environment = environmentWith(right, {
-      slowestControl: async () => {
+      machineBetween: async () => {
         measured++;
-        return millis(700);
+        return calm(700);
       },
     });
     expect(await round([failing()], environment)).toEqual([
@@ -361,7 +371,7 @@ describe('on a busy machine', () => {
 
   test('the first attempt with a verdict counts', async () => {
     const times = [700, 3];
-    const environment = environmentWith(right, { slowestControl: async () => millis(times.shift() ?? 0) });
+    const environment = environmentWith(right, { machineBetween: async () => calm(times.shift()) });
     expect(await round([failing()], environment)).toEqual(['a failed']);
     expect(times).toEqual([]);
   });
@@ -372,7 +382,7 @@ describe('on a busy machine', () => {
     const environment = environmentWith(
       { kind: 'refused' },
       {
-        slowestControl: async () => millis(seen.length < 3 ? 700 : 0),
+        machineBetween: async () => calm(seen.length < 3 ? 700 : 0),
       },
     );
     const onProgress = (event: ProgressEvent): void => {

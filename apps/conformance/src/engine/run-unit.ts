@@ -256,7 +256,7 @@ function startRecording(environment: TestEnvironment, tell: (text: string) => vo
       const checks: CheckResult[] = [];
       const withoutVerdict = [...undecided];
       for (const { check, path, from, to } of recorded) {
-        const open = await withoutEvidence(check, async () => environment.slowestControl?.(from, to, signal), signal);
+        const open = await withoutEvidence(check, async () => environment.machineBetween?.(from, to, signal), signal);
         if (open === undefined) checks.push({ ...check, path: await path });
         else withoutVerdict.push(open);
       }

@@ -102,7 +102,7 @@ export async function openLabEnvironment(
     },
     // A family that the lab lacks has no file.
     icmpErrorsHeldBack: async () => icmpErrorsHeldBack((await node.run('cat', icmpCounterFiles)).stdout),
-    slowestControl: (from, to, inner) => watch.slowest(from, to, inner),
+    machineBetween: (from, to, inner) => watch.between(from, to, inner),
     trace: async (_scenario, flow, inner) => {
       const connector = await connectInLab(flow, hosts, inner);
       const { to: address, port, protocol } = flow;

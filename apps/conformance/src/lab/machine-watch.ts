@@ -1,4 +1,6 @@
 import { type Clock, HostError, millis, type Millis, systemClock } from '@switchyard/core';
+import type { MachineEvidence } from '../model/test-environment.ts';
+import { KernelShortage } from './kernel-shortage.ts';
 import { type LabHost, type LoadResult, type LoadRun, startEchoServer, startLoad } from '@switchyard/lab';
 
 /** Requests a second: fewer would miss a short stall, more would be a load of their own. */
@@ -23,6 +25,7 @@ interface Control {
 export class MachineWatch implements AsyncDisposable {
   readonly #start: () => Pick<LoadRun, typeof Symbol.asyncIterator | typeof Symbol.asyncDispose>;
   readonly #clock: Clock;
+  readonly #shortage: KernelShortage;
   #controls: Control[] = [];
   #isOver = false;
   #run: AsyncDisposable | undefined;
@@ -33,7 +36,9 @@ export class MachineWatch implements AsyncDisposable {
   constructor(
     start: () => Pick<LoadRun, typeof Symbol.asyncIterator | typeof Symbol.asyncDispose>,
     clock: Clock = systemClock,
+    shortage: KernelShortage = new KernelShortage(),
   ) {
+    this.#shortage = shortage;
     this.#start = start;
     this.#clock = clock;
     this.#following = this.#follow();
@@ -48,10 +53,16 @@ export class MachineWatch implements AsyncDisposable {
   }
 
   /**
-   * The longest that a request took which was under way between two times (wall clock). Waits for the requests that are not done. Rejects with
-   * `HostError` when the watch has ended.
+   * The longest that a request took which was under way between two times (wall clock), and whether the kernel dropped packets. Waits
+   * for the requests that are not done. Rejects with `HostError` when the watch has ended.
    */
-  async slowest(from: Millis, to: Millis, signal: AbortSignal): Promise<Millis> {
+  async between(from: Millis, to: Millis, signal: AbortSignal): Promise<MachineEvidence> {
+    const slowest = await this.#slowest(from, to, signal);
+    this.#shortage.note(this.#clock.now());
+    return { slowest, shortage: this.#shortage.between(from, to) };
+  }
+
+  async #slowest(from: Millis, to: Millis, signal: AbortSignal): Promise<Millis> {
     const patience = this.#clock.now() + timeout + 1000;
     while (!this.#controls.some(({ at }) => at > to)) {
       if (this.#failure !== undefined)
@@ -79,9 +90,11 @@ export class MachineWatch implements AsyncDisposable {
   #add({ scheduledAt, doneAt, outcome }: LoadResult): void {
     const took = outcome === 'answered' ? doneAt - scheduledAt : Math.max(timeout, doneAt - scheduledAt);
     this.#controls.push({ at: scheduledAt, took });
+    this.#shortage.note(this.#clock.now());
     const [first] = this.#controls;
-    if (first !== undefined && first.at < scheduledAt - 2 * kept)
-      this.#controls = this.#controls.filter(({ at }) => at >= scheduledAt - kept);
+    if (first === undefined || first.at >= scheduledAt - 2 * kept) return;
+    this.#controls = this.#controls.filter(({ at }) => at >= scheduledAt - kept);
+    this.#shortage.forget(millis(scheduledAt - kept));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -110,6 +110,14 @@ export interface ProxyControl {
  * The environment of cases: a cluster whose node1 has the proxy under test, echo servers that stand for endpoints, and senders of
  * every source class. One case (or batch) at a time.
  */
+/** Faults of the machine during a check, for which no proxy is responsible. */
+export interface MachineEvidence {
+  /** The longest time that a request took which no proxy forwards. */
+  readonly slowest: Millis;
+  /** Why the kernel dropped packets for want of room; undefined: it dropped none. */
+  readonly shortage: string | undefined;
+}
+
 export interface TestEnvironment extends AsyncDisposable {
   readonly target: Target;
   readonly ipFamilies: readonly IpFamily[];
@@ -149,11 +157,8 @@ export interface TestEnvironment extends AsyncDisposable {
    * does not say. A reject that is held back looks like a drop.
    */
   icmpErrorsHeldBack(signal: AbortSignal): Promise<number | undefined>;
-  /**
-   * The longest time that a request took which no proxy forwards, of those under way between two times (wall clock): how far the machine can
-   * be trusted. Absent: the environment does not measure it.
-   */
-  readonly slowestControl?: (from: Millis, to: Millis, signal: AbortSignal) => Promise<Millis>;
+  /** How far the machine could be trusted between two times (wall clock). Absent: the environment does not measure it. */
+  readonly machineBetween?: (from: Millis, to: Millis, signal: AbortSignal) => Promise<MachineEvidence>;
   /** Whether the endpoints of a case are there. Absent: those of all are. */
   readonly hasEndpointsOf?: (one: ConformanceCase) => boolean;
   /** Current answer of a healthCheckNodePort, in the words of `healthText`. */
