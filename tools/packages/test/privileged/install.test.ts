@@ -153,3 +153,11 @@ test('the conformance runner lists its cases', async () => {
   const { stdout } = await runProgram('node_modules/.bin/switchyard-conformance', ['list'], { cwd: folder, signal });
   assert.match(stdout, /^scenario\/etp-local\/ipv4 /m);
 });
+
+test('npx runs the conformance suite from the installed packages, against any proxy', async () => {
+  const proxy = `${join(root, 'apps/node-agent/bin/switchyard-agent')} --config={config}`;
+  const which = ['--mode', 'nftables', '--case', 'scenario/etp-local/ipv4', '--lab-name', 'npx'];
+  const args = ['switchyard-conformance', '--proxy-cmd', proxy, ...which];
+  const { stdout } = await runProgram('npx', args, { cwd: folder, signal });
+  assert.match(stdout, /^1 passed, 0 failed, 0 skipped, 0 errors/m);
+});
