@@ -44,14 +44,14 @@ const secondLook: Millis = seconds(1);
 const minGap: Millis = millis(100);
 /** Pause after a sweep, as a multiple of its CPU time, so that sweeps take at most a fifth of a core while endpoints change. */
 const restFactor = 4;
-/** Sweeps without anything noted do nothing; they never fail, either. */
+/** A sweep without endpoints does nothing, and a failed one is not repeated. */
 const unused = { resyncInterval: seconds(3600), retry: { first: secondLook, max: secondLook } };
 
 /** Destroys connected UDP sockets of deleted endpoints, as kube-proxy's conntrack clean-up does. Only those that programs connected there. */
 export class StaleSockets {
   readonly #options: StaleSocketsOptions;
   readonly #runner: BoundedRunner;
-  /** With the times from which they are. */
+  /** Endpoints to sweep for, with the times of their deletion. */
   #noted: readonly { readonly gone: readonly GoneEndpoint[]; readonly since: Millis }[] = [];
   /** A warning was logged; further failures are logged at debug. */
   #hasWarned = false;
