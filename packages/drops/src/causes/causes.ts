@@ -19,6 +19,8 @@ export const causes = {
   noRoute: 'add a route to the address on this node: see `ip route get`, and the network plugin',
   neighbour:
     'the next hop does not answer ARP or neighbour discovery: see that the pod or node runs, and its interface',
+  neighbourTableFull:
+    'raise net.ipv4.neigh.default.gc_thresh3 (IPv6: net.ipv6): it limits the learnt neighbours of the node and all its pods together',
   packetTooBig: "lower the sender's MTU, or let ICMP `fragmentation needed` through to the sender",
   noListener: 'start the application, or correct targetPort: nothing listens on this port of the pod',
   applicationGone:
@@ -46,7 +48,7 @@ export const causesByReason: Readonly<Record<string, CauseCode>> = {
   IP_RPFILTER: 'reversePath',
   IP_INNOROUTES: 'noRoute',
   IP_OUTNOROUTES: 'noRoute',
-  NEIGH_CREATEFAIL: 'neighbour',
+  NEIGH_CREATEFAIL: 'neighbourTableFull',
   NEIGH_FAILED: 'neighbour',
   NEIGH_QUEUEFULL: 'neighbour',
   NEIGH_DEAD: 'neighbour',

@@ -220,6 +220,7 @@ describe('a reason of the kernel', () => {
     ['IP_INNOROUTES', 'noRoute', /^no route \(10.244.9.9 to 10.96.0.10\)$/],
     ['IP_OUTNOROUTES', 'noRoute', /^no route/],
     ['NEIGH_FAILED', 'neighbour', /^the next hop does not answer/],
+    ['NEIGH_CREATEFAIL', 'neighbourTableFull', /^the kernel has no room for another neighbour/],
     ['NEIGH_QUEUEFULL', 'neighbour', /^the next hop does not answer/],
     ['PKT_TOO_BIG', 'packetTooBig', /\(10.244.9.9 to 10.96.0.10, 1501 bytes\)$/],
     ['TCP_LISTEN_OVERFLOW', 'acceptQueueFull', /^the accept queue/],

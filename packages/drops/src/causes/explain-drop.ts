@@ -142,6 +142,7 @@ const kernelTexts: Partial<Record<CauseCode, string>> = {
   reversePath: 'reverse path filter: the route back to the sender leaves by another interface',
   noRoute: 'no route',
   neighbour: 'the next hop does not answer',
+  neighbourTableFull: 'the kernel has no room for another neighbour',
   packetTooBig: 'larger than the MTU of the way out, and it must not be fragmented',
   acceptQueueFull: "the accept queue of the application's socket is full",
   receiveBufferFull: "the receive buffer of the application's socket is full",
