@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ConformanceCase, ScenarioCase } from '../model/case.ts';
+import type { ScenarioCase } from '../model/case.ts';
 import { scenarioCase } from '../testing/cases.ts';
 import { planUnits, takeUnit, seededRandom } from './plan-units.ts';
 
@@ -64,12 +64,4 @@ test('an environment takes units with the settings it has, as long as there are 
   const taken = [1, 2, 3, 4].map(() => takeUnit(queue, JSON.stringify(settings))?.cases[0].id);
   expect(taken.slice(0, 2).toSorted()).toEqual(['a', 'c']);
   expect(taken.slice(2)).toEqual(['b', undefined]);
-});
-
-test('an environment leaves the units whose endpoints it lacks to another one', () => {
-  const queue = [...planUnits([scenarioCase('many'), scenarioCase('few')], () => 0)];
-  const isPossible = ({ id }: ConformanceCase): boolean => id === 'few';
-  const take = (): string | undefined => takeUnit(queue, undefined, isPossible)?.cases[0].id;
-  expect([take(), take()]).toEqual(['few', undefined]);
-  expect(ids(queue)).toEqual([['many']]);
 });

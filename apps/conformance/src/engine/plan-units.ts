@@ -55,16 +55,10 @@ function shuffled<T>(items: readonly T[], random: Random): readonly T[] {
   return result;
 }
 
-/** Takes the next of the waiting units that an environment can run, if possible with these settings; undefined when there is none. */
-export function takeUnit(
-  waiting: Unit[],
-  settings: string | undefined,
-  isPossible: (one: ConformanceCase) => boolean = () => true,
-): Unit | undefined {
-  const possible = waiting.filter(({ cases }) => cases.every(isPossible));
-  const unit = possible.find((one) => one.settings === settings) ?? possible[0];
-  if (unit !== undefined) waiting.splice(waiting.indexOf(unit), 1);
-  return unit;
+/** Takes the next of the waiting units, if possible with these settings; undefined when there is none. */
+export function takeUnit(waiting: Unit[], settings: string | undefined): Unit | undefined {
+  const same = waiting.findIndex((unit) => unit.settings === settings);
+  return waiting.splice(Math.max(0, same), 1)[0];
 }
 
 /** Numbers in [0, 1) that are the same for the same seed (mulberry32). */

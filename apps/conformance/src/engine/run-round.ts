@@ -19,7 +19,7 @@ export interface Lane {
 
 /** One round of cases against one proxy. */
 export interface RoundOptions {
-  /** Environments that share the cases, equal but for `hasEndpointsOf`. At least one, which has them all. */
+  /** Equal environments that share the cases. At least one. */
   readonly lanes: readonly Lane[];
   readonly cases: readonly ConformanceCase[];
   readonly run: RunName;
@@ -109,7 +109,7 @@ async function work(
   for (;;) {
     signal.throwIfAborted();
     if (errors >= patience || isOver?.() === true) return;
-    const unit = takeUnit(waiting, settings, environment.hasEndpointsOf);
+    const unit = takeUnit(waiting, settings);
     if (unit === undefined) return;
     settings = unit.settings;
     const go = (): ReturnType<typeof runUnit> => runUnit(unit, { environment, events }, signal);

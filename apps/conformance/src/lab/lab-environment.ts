@@ -64,7 +64,6 @@ export async function openLabEnvironment(
   if (node === undefined) throw new InvariantError('a lab of two nodes has none');
   const others = otherNodes.map((one) => proxyOn(one, []));
   const proxy = stack.use(proxyOn(node, others));
-  const caseIds = new Set(cases.map(({ id }) => id));
   const owned = stack.move();
   return {
     target: 'lab',
@@ -75,7 +74,6 @@ export async function openLabEnvironment(
     lab,
     cluster,
     stepObstacle: () => undefined,
-    hasEndpointsOf: ({ id }) => caseIds.has(id),
     obstacle: (one) => {
       const machine = program.obstacle(lab);
       if (machine !== undefined) return machine;

@@ -214,14 +214,6 @@ export interface LabFixtures {
   readonly ownAddresses: ReadonlySet<IpAddress>;
 }
 
-/** Each endpoint is a pod with a process: most cases need fewer than ten. */
-const many = 20;
-
-/** Whether a case needs so many endpoints that one lab of several should have them. */
-export function needsManyEndpoints(one: ConformanceCase): boolean {
-  return one.kind === 'scenario' && endpointPods(one.scenario).size > many;
-}
-
 /** Ports of `sequencePods`, for TCP, UDP and SCTP. */
 const sequencePorts = [8080, 8081];
 
@@ -231,9 +223,11 @@ interface Place {
   hasSctp: boolean;
 }
 
-/** Returns the endpoints of all scenarios among these cases, and `sequencePods` if any case is a sequence. */
+/** Returns the endpoints of all scenarios among these cases that are for packets, and `sequencePods` if any case is a sequence. */
 export function fixturesFor(cases: readonly ConformanceCase[], families: readonly IpFamily[]): LabFixtures {
-  const scenarios = cases.flatMap((one) => (one.kind === 'scenario' ? [one.scenario] : []));
+  const scenarios = cases.flatMap((one) =>
+    one.kind === 'scenario' && one.scenario.runs.kinds.includes('packets') ? [one.scenario] : [],
+  );
   const places = new Map<string, Place>();
   const place = (key: string, node: string): Place => {
     const found = places.get(key) ?? { node, ports: new Set<number>(), hasSctp: false };

@@ -3,7 +3,6 @@ import { type ProxyRun, runProxies, type RunsOptions } from '../engine/run-round
 import type { ConformanceCase, FamilyCell, OnProgress } from '../model/case.ts';
 import type { RunReport } from '../model/report-file.ts';
 import { openLabEnvironment } from './lab-environment.ts';
-import { needsManyEndpoints } from './lab-hosts.ts';
 import type { ProxyProgram } from './proxy-program.ts';
 
 /** One proxy in labs with these families. */
@@ -25,27 +24,21 @@ export interface LabRunsOptions extends RunsOptions {
 
 const letters = 'abcdefghijklmnopqrstuvwxyz';
 
-/**
- * Runs everything in its own labs; of those of a proxy the first alone has the endpoints of cases that need many. All
- * are removed before this resolves or rejects. Reports in the order of `runs`, then of rounds.
- */
+/** Runs everything in its own labs, which are removed before this resolves or rejects. Reports in the order of `runs`, then of rounds. */
 export async function runLabs(options: LabRunsOptions, signal: AbortSignal): Promise<readonly RunReport[]> {
   const { labName, jobs, onProgress } = options;
   const runs = options.runs.map(({ labs, ...run }, index): ProxyRun => {
     const { program, cell, cases } = run;
-    const small = cases.filter((one) => !needsManyEndpoints(one));
-    const length = Math.max(1, Math.min(labs, jobs, small.length, letters.length));
-    const laneNames = Array.from({ length }, (_, lane) => `${labName}${letters[index % 26]}${letters[lane]}`);
+    const length = Math.max(1, Math.min(labs, jobs, cases.length, letters.length));
     return {
       target: 'lab',
       proxy: program.about,
       cell,
       cases,
-      laneNames,
+      laneNames: Array.from({ length }, (_, lane) => `${labName}${letters[index % 26]}${letters[lane]}`),
       openEnvironment: (name, inner) => {
         const tell = (text: string): void => onProgress({ kind: 'lane', lane: name, text });
-        const own = name === laneNames[0] ? cases : small;
-        return openLabEnvironment({ name, ...run, cases: own, onProgress: tell }, inner);
+        return openLabEnvironment({ name, ...run, onProgress: tell }, inner);
       },
     };
   });

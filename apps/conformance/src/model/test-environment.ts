@@ -159,8 +159,6 @@ export interface TestEnvironment extends AsyncDisposable {
   icmpErrorsHeldBack(signal: AbortSignal): Promise<number | undefined>;
   /** How far the machine could be trusted between two times (wall clock). Absent: the environment does not measure it. */
   readonly machineBetween?: (from: Millis, to: Millis, signal: AbortSignal) => Promise<MachineEvidence>;
-  /** Whether the endpoints of a case are there. Absent: those of all are. */
-  readonly hasEndpointsOf?: (one: ConformanceCase) => boolean;
   /** Current answer of a healthCheckNodePort, in the words of `healthText`. */
   health(scenario: Scenario, check: ScenarioHealthCheck, signal: AbortSignal): Promise<string>;
   /**
