@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
 import type { Millis } from '@switchyard/core';
+import { kernelFiles } from '@switchyard/host';
 
 /** Packets that the kernel has dropped for want of room, in all network namespaces of the machine together. */
 interface Counters {
@@ -19,25 +19,31 @@ interface Reading extends Counters {
 
 /** Remembers when the kernel dropped packets for want of room. No proxy can do anything about these, and an answer that is lost looks like silence. */
 export class KernelShortage {
-  readonly #read: (file: string) => string;
+  readonly #file: (path: string) => string | undefined;
   /** Readings that differ from the one before, and the last one. */
   #readings: Reading[] = [];
 
-  constructor(read: (file: string) => string = readOrEmpty) {
-    this.#read = read;
+  /** `file`: the text of a file. Only the machine's own namespace has the tables of neighbours: elsewhere they are not counted. */
+  constructor(file: (path: string) => string | undefined = kernelFiles().read) {
+    this.#file = file;
   }
 
   /** Reads the counters, unless it did a moment ago. */
   note(at: Millis): void {
-    const [last, before] = this.#readings.toReversed();
-    if (last !== undefined && at - last.at < pause) return;
-    const [v4 = '', v6 = '', softnet = ''] = files.map(this.#read);
+    const last = this.#readings.at(-1);
+    if (last === undefined || at - last.at >= pause) this.read(at);
+  }
+
+  /** Reads the counters. */
+  read(at: Millis): void {
+    const [before, last] = this.#readings.slice(-2);
+    const [v4 = '', v6 = '', softnet = ''] = files.map(this.#file);
     const now = { at, neighbours: sumOf(v4, 'table_fulls') + sumOf(v6, 'table_fulls'), backlog: droppedOf(softnet) };
     if (last !== undefined && before !== undefined && isEqual(last, now) && isEqual(last, before)) this.#readings.pop();
     this.#readings.push(now);
   }
 
-  /** The shortages between two times, as text; undefined: none. A reading must have been noted after `to`. */
+  /** The shortages between two times, as text; undefined: none. The counters must have been read after `to`. */
   between(from: Millis, to: Millis): string | undefined {
     const first = this.#readings.findLast(({ at }) => at <= from) ?? this.#readings[0];
     const last = this.#readings.find(({ at }) => at >= to) ?? this.#readings.at(-1);
@@ -45,8 +51,8 @@ export class KernelShortage {
     const neighbours = last.neighbours - first.neighbours;
     const backlog = last.backlog - first.backlog;
     const texts = [
-      ...(neighbours > 0 ? [`its table of neighbours was full (net.ipv4.neigh.default.gc_thresh3)`] : []),
-      ...(backlog > 0 ? [`a queue of received packets was full (net.core.netdev_max_backlog)`] : []),
+      ...(neighbours > 0 ? ['its table of neighbours was full (net.ipv4.neigh.default.gc_thresh3)'] : []),
+      ...(backlog > 0 ? ['a queue of received packets was full (net.core.netdev_max_backlog)'] : []),
     ];
     return texts.length === 0 ? undefined : texts.join(', and ');
   }
@@ -76,13 +82,4 @@ function droppedOf(text: string): number {
 
 function total(rows: readonly string[], index: number): number {
   return rows.reduce((sum, row) => sum + (Number.parseInt(row.split(/\s+/)[index] ?? '', 16) || 0), 0);
-}
-
-/** The text of a file. Only the machine's own namespace has the tables of neighbours: elsewhere they cannot be counted. */
-function readOrEmpty(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    return '';
-  }
 }

@@ -94,6 +94,15 @@ test('knows what was short while the requests were under way', async () => {
   expect(shortage).toBe('a queue of received packets was full (net.core.netdev_max_backlog)');
 });
 
+test('knows what was short since the last reading, a moment before', async () => {
+  await send(1_000_000, 1_000_002);
+  softnet = '00000001 00000007 00000000\n';
+  await clock.advance(100);
+  await send(1_000_100, 1_000_102);
+  const { shortage } = await watch.between(millis(1_000_000), millis(1_000_090), signal);
+  expect(shortage).toBe('a queue of received packets was full (net.core.netdev_max_backlog)');
+});
+
 test('begins another load when one ends', async () => {
   await send(100, 102);
   end();

@@ -58,7 +58,7 @@ export class MachineWatch implements AsyncDisposable {
    */
   async between(from: Millis, to: Millis, signal: AbortSignal): Promise<MachineEvidence> {
     const slowest = await this.#slowest(from, to, signal);
-    this.#shortage.note(this.#clock.now());
+    this.#shortage.read(this.#clock.now());
     return { slowest, shortage: this.#shortage.between(from, to) };
   }
 
