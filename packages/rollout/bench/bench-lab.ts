@@ -32,10 +32,10 @@ export interface BenchLab extends AsyncDisposable {
 /** Where the pods' echo servers listen. */
 export const podPort = 8080;
 
-/** Builds the lab. The cluster only has its Node yet. */
-export async function createBenchLab(signal: AbortSignal): Promise<BenchLab> {
+/** Builds the lab. The cluster only has its Node yet. Labs side by side need names of their own. */
+export async function createBenchLab(signal: AbortSignal, name = 'figures'): Promise<BenchLab> {
   await using stack = new AsyncDisposableStack();
-  const lab = stack.use(await createLab({ name: 'figures', nodes: 1, ipFamilies: ['IPv4'] }, signal));
+  const lab = stack.use(await createLab({ name, nodes: 1, ipFamilies: ['IPv4'] }, signal));
   const [node] = lab.nodes;
   if (node === undefined) throw new Error('the lab has no node');
   const kubeconfig = `${lab.folder}/kubeconfig`;

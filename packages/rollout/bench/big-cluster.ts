@@ -37,7 +37,7 @@ export async function inParallel(count: number, work: (index: number) => Promise
 }
 
 /** One of 10.128.0.0/9, outside the lab's own networks. */
-function fillerAddress(index: number): string {
+export function fillerAddress(index: number): string {
   return `10.${128 + (index >> 16)}.${(index >> 8) & 255}.${index & 255}`;
 }
 
@@ -65,9 +65,10 @@ export async function moveService(
   await api.update(apiResources.endpointSlices, sliceOf(name, [address]), signal);
 }
 
-function sliceOf(service: string, addresses: readonly string[]): EndpointSlice {
+/** `name`: of the slice; default: the Service's. */
+export function sliceOf(service: string, addresses: readonly string[], name: string = service): EndpointSlice {
   return {
-    metadata: { name: service, namespace: 'default', labels: { 'kubernetes.io/service-name': service } },
+    metadata: { name, namespace: 'default', labels: { 'kubernetes.io/service-name': service } },
     addressType: 'IPv4',
     ports: [{ name: 'http', port: podPort, protocol: 'TCP' }],
     endpoints: addresses.map((address) => ({

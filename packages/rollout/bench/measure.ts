@@ -118,6 +118,11 @@ export class Measurement {
     };
   }
 
+  /** An agent that has just started in a kernel without rules, and serves. */
+  async start(): Promise<LabProcess> {
+    return (await this.#coldStart()).agent;
+  }
+
   /** One cold start, and one adoption of the rules that it wrote. */
   async startAndAdopt(mode: Mode, signal: AbortSignal): Promise<StartAndAdoption> {
     const { agent, took, synced } = await this.#coldStart(mode);

@@ -2,7 +2,7 @@ import { millis } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import type { MachineEvidence } from '../model/test-environment.ts';
 import { aCheck, aFailedCheck } from '../testing/report-builders.ts';
-import { EvidenceTimes, isWorthRepeating, notSentInTime, withoutEvidence } from './evidence.ts';
+import { EvidenceTimes, isWorthRepeating, loadEvidence, withoutEvidence } from './evidence.ts';
 
 const { signal } = new AbortController();
 const silent = aCheck({ expected: 'drop', observed: 'drop' });
@@ -69,12 +69,34 @@ describe('a check', () => {
   });
 });
 
-test('requests that were sent late prove nothing', () => {
-  const sent = (...late: readonly number[]) =>
-    notSentInTime(late.map((by) => ({ scheduledAt: millis(1000), sentAt: millis(1000 + by) })));
-  expect(sent(0, 499, 3)).toBeUndefined();
-  expect(sent(0, 512.4)).toBe('the machine was too busy: a request was sent 512 ms after it was due');
-  expect(isWorthRepeating({ id: '', what: '', because: sent(600) ?? '' })).toBe(true);
+describe('a load', () => {
+  const request = (sentAt: number, took: number, outcome = 'answered', late = 0) => ({
+    scheduledAt: millis(sentAt - late),
+    sentAt: millis(sentAt),
+    doneAt: millis(sentAt + took),
+    outcome,
+  });
+  const lost = (sentAt: number, outcome = 'timeout') => request(sentAt, 900, outcome);
+
+  test('whose requests were sent late proves nothing', () => {
+    const late = (by: number) => loadEvidence([request(1000, 3), request(1100, 3, 'answered', by)]).doubt;
+    expect(late(499)).toBeUndefined();
+    expect(late(512.4)).toBe('the machine was too busy: a request was sent 512 ms after it was due');
+    expect(isWorthRepeating({ id: '', what: '', because: late(600) ?? '' })).toBe(true);
+  });
+
+  test('loses its requests to the proxy while others are answered at once', () => {
+    const requests = [request(1000, 3), lost(1025), request(1050, 199), lost(1075)];
+    expect(loadEvidence(requests)).toEqual({ counting: requests, doubt: undefined });
+  });
+
+  test('loses requests to the machine while others are answered late', () => {
+    const [before, after, refused] = [lost(1000), lost(3000), lost(2100, 'refused')];
+    const slow = request(2000, 640.4);
+    const { counting, doubt } = loadEvidence([before, lost(1200), slow, refused, lost(2600), after]);
+    expect(counting).toEqual([before, slow, refused, after]);
+    expect(doubt).toBe('the machine was too busy: 2 requests were not answered in time, and others after 640 ms');
+  });
 });
 
 test('evidence begins with the check before, but for checks that were made together', () => {

@@ -40,15 +40,43 @@ export async function withoutEvidence(
   return { id, what, because };
 }
 
+/** A request of a load. */
+interface LoadRequest {
+  readonly scheduledAt: Millis;
+  readonly sentAt: Millis;
+  readonly doneAt: Millis;
+  readonly outcome: string;
+}
+
+/** Evidence of a load about the proxy. */
+export interface LoadEvidence<Request> {
+  /** Requests whose loss is a packet's loss. */
+  readonly counting: readonly Request[];
+  /** Why it proves nothing that all of these were answered; undefined: it proves that. */
+  readonly doubt: string | undefined;
+}
+
 /** A request that starts this late, in milliseconds, shows that those before it may have missed what they were for. */
 const lateStart = 500;
 
-/** Why requests without a loss prove nothing: they were not sent in time. Undefined: they were. */
-export function notSentInTime(
-  requests: readonly { readonly scheduledAt: Millis; readonly sentAt: Millis }[],
-): string | undefined {
-  const latest = Math.max(0, ...requests.map(({ scheduledAt, sentAt }) => sentAt - scheduledAt));
-  return latest < lateStart ? undefined : `${busy}: a request was sent ${Math.round(latest)} ms after it was due`;
+/**
+ * A request that was not answered in time does not count if another one, under way at the same time, was answered late: a proxy loses a
+ * packet or does not, but a client or an application that waits for the processor is late for everything.
+ */
+export function loadEvidence<Request extends LoadRequest>(requests: readonly Request[]): LoadEvidence<Request> {
+  const took = ({ sentAt, doneAt }: LoadRequest): number => doneAt - sentAt;
+  const slow = requests.filter((one) => one.outcome === 'answered' && took(one) >= tolerated);
+  const isLate = ({ outcome, sentAt, doneAt }: LoadRequest): boolean =>
+    outcome === 'timeout' && slow.some((one) => one.sentAt <= doneAt && one.doneAt >= sentAt);
+  const counting = requests.filter((one) => !isLate(one));
+  const late = requests.length - counting.length;
+  const start = Math.max(0, ...requests.map(({ scheduledAt, sentAt }) => sentAt - scheduledAt));
+  if (late > 0) {
+    const slowest = Math.round(Math.max(...slow.map(took)));
+    return { counting, doubt: `${busy}: ${late} requests were not answered in time, and others after ${slowest} ms` };
+  }
+  const doubt = `${busy}: a request was sent ${Math.round(start)} ms after it was due`;
+  return { counting, doubt: start < lateStart ? undefined : doubt };
 }
 
 /** Whether another attempt of the case may have a verdict. */

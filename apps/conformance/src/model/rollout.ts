@@ -30,7 +30,7 @@ export interface RolloutCase {
 export interface RolloutPace {
   /** Time between the moment a pod is no longer needed and its release, for packets in flight and slow proxies. */
   readonly margin: number;
-  /** A pod is released after this time even if it is still needed: a load balancer that never leaves it must show as losses. */
+  /** Longest wait for the load balancer once other pods can serve: one that never leaves a pod must show as losses. */
   readonly longest: number;
   /** Between two lines of an open connection. */
   readonly lineInterval: number;

@@ -62,8 +62,12 @@ export function isExpected(thrown: unknown): thrown is DataplaneError {
   return thrown instanceof DataplaneError && !(thrown instanceof InvariantError);
 }
 
-/** Returns the message of a caught error, or the text of any other value. */
+/**
+ * Returns the message of a caught error, or the text of any other value. Of an error whose clean-up failed too (`SuppressedError`): both
+ * messages, in the order in which they came.
+ */
 export function messageOf(thrown: unknown): string {
+  if (thrown instanceof SuppressedError) return `${messageOf(thrown.suppressed)}; then ${messageOf(thrown.error)}`;
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 

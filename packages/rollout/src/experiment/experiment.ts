@@ -91,6 +91,15 @@ export function programPath(name: 'switchyard-agent' | 'switchyard-lb'): string 
   return path;
 }
 
+/** Limits of a wait. */
+export interface WaitOptions {
+  readonly timeout: Millis;
+  readonly programs: readonly LabProcess[];
+  readonly signal: AbortSignal;
+  /** Code of the error when the time is over. Default `rollout.timeout`. */
+  readonly code?: string;
+}
+
 /**
  * Polls until `probe` returns something, and returns that. Rejects after `timeout`, saying what was waited for, or at
  * once when one of `programs` has ended meanwhile, naming its log.
@@ -98,7 +107,7 @@ export function programPath(name: 'switchyard-agent' | 'switchyard-lb'): string 
 export async function awaitCondition<T>(
   what: string,
   probe: () => Promise<T | undefined>,
-  options: { readonly timeout: Millis; readonly programs: readonly LabProcess[]; readonly signal: AbortSignal },
+  options: WaitOptions,
 ): Promise<T> {
   const end = systemClock.monotonic() + options.timeout;
   let ended: LabProcess | undefined;
@@ -114,7 +123,10 @@ export async function awaitCondition<T>(
     }
     if (systemClock.monotonic() > end) {
       const logs = options.programs.map((program) => program.logFile).join(', ');
-      throw new HostError('rollout.timeout', `waited ${options.timeout / 1000} s for ${what} in vain; logs: ${logs}`);
+      throw new HostError(
+        options.code ?? 'rollout.timeout',
+        `waited ${options.timeout / 1000} s for ${what} in vain; logs: ${logs}`,
+      );
     }
     await systemClock.sleep(millis(50), options.signal);
   }

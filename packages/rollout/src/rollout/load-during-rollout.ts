@@ -73,7 +73,7 @@ async function awaitMove(setup: RolloutSetup, app: SettledApp, timeout: Millis, 
       const isMoved = app.pods.every(({ name }) => gone.has(name));
       return isMoved && servingPods(experiment.workloadEvents, app.name).length >= app.pods.length ? true : undefined;
     },
-    options,
+    { ...options, code: 'rollout.pods' },
   );
   // An app that stops early ends long before HAProxy notices, and requests are lost until it does.
   await awaitPlaced(setup, app, { ...options, what: 'HAProxy to use the nodes with new pods only' });

@@ -1,6 +1,6 @@
 import { HostError, type IpFamily, millis, type Millis } from '@switchyard/core';
 import type { LoadPath, PodPlace } from '../run-record.ts';
-import { awaitCondition } from '../experiment/experiment.ts';
+import { awaitCondition, type WaitOptions } from '../experiment/experiment.ts';
 import type { App } from './app.ts';
 import { servingPods } from './pod-moments.ts';
 import { programsOf, type RolloutSetup } from './rollout-setup.ts';
@@ -50,8 +50,6 @@ export async function awaitSettled(
   await awaitPlaced(setup, app, { ...options, what: 'HAProxy to find out which node has no pod' });
   return { ...app, pods: servingPods(setup.experiment.workloadEvents, app.name) };
 }
-
-type WaitOptions = Parameters<typeof awaitCondition>[2];
 
 /** Waits until a target answers. `what` as for `awaitCondition`. */
 export async function awaitAnswer(

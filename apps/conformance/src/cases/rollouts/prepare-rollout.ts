@@ -19,7 +19,7 @@ import type { HoldTarget, PreparedRollout, RolloutCase } from '../../model/rollo
 import type { TestEnvironment } from '../../model/test-environment.ts';
 
 /** Seconds in the manifests, which the lab scales to tenths. Longer than any pod needs: `releasePods` ends old pods before. */
-const gracePeriod = 300;
+const gracePeriod = 600;
 const rate = 40;
 /** Less than the second after which a SYN is sent again: a request whose first packet was dropped is lost. */
 const requestTimeout = millis(900);

@@ -32,36 +32,34 @@ export async function shortenGrace(
 }
 
 /**
- * Makes applications drain as they should on a machine of any speed. An old pod serves until the load balancer has left its node, or,
- * without a load balancer, until another pod is ready; then it ends. A grace period in seconds would be too long on a fast machine,
- * and too short on a slow one, where a pod may take seconds to start.
+ * Makes applications drain as they should on a machine of any speed. An old pod serves until another pod is ready and the load balancer, if
+ * there is one, has left its node; then it ends. A grace period in seconds would be too long on a fast machine, and too short on a slow
+ * one, where a pod may take seconds to start. Only the load balancer follows the proxy under test, so only for it the wait has an end.
  */
 export function releasePods(
   { setup, app, pace, endPod }: Pick<PreparedRollout, 'setup' | 'app' | 'pace' | 'endPod'>,
   oldPods: readonly PodPlace[],
 ): PodRelease {
   const releasedAt = new Map<string, Millis>();
-  const notNeededSince = new Map<string, Millis>();
+  const replacedSince = new Map<string, Millis>();
+  const unneededSince = new Map<string, Millis>();
   const { experiment, loadBalancer } = setup;
   const { workloadEvents } = experiment;
-  /** Behind a load balancer until that has left the pod's node for another; else until another pod of the app is ready. */
-  const isNeeded = ({ node }: PodPlace): boolean => {
-    const others = servingPods(workloadEvents, app.name);
-    if (loadBalancer === undefined) return others.length === 0;
-    const isUsed = app.ipFamilies.some((ipFamily) => loadBalancer.healthOf({ ...app, ipFamily }).get(node) !== false);
-    return isUsed || (oldPods.length < 2 && others.length === 0);
-  };
+  const hasLeft = ({ node }: PodPlace): boolean =>
+    loadBalancer === undefined ||
+    app.ipFamilies.every((ipFamily) => loadBalancer.healthOf({ ...app, ipFamily }).get(node) === false);
   const look = async (pod: PodPlace): Promise<void> => {
     const now = systemClock.now();
     const going = workloadEvents.find(
       ({ kind, pod: name }) => kind === 'deletionTimestampSet' && name === pod.name,
     )?.at;
     if (going === undefined || releasedAt.has(pod.name)) return;
-    if (isNeeded(pod)) notNeededSince.delete(pod.name);
-    else if (!notNeededSince.has(pod.name)) notNeededSince.set(pod.name, now);
-    const since = notNeededSince.get(pod.name);
-    const isDone = since !== undefined && now - since >= pace.margin && now - going >= leastTerminating;
-    if (!isDone && now - going < pace.longest) return;
+    // A pod of a DaemonSet without surge goes before its successor comes; the load balancer has other nodes.
+    const isReplaced =
+      servingPods(workloadEvents, app.name).length > 0 || (loadBalancer !== undefined && oldPods.length > 1);
+    const replaced = timeSince(replacedSince, { pod, isSo: isReplaced, now });
+    const unneeded = timeSince(unneededSince, { pod, isSo: isReplaced && hasLeft(pod), now });
+    if (replaced < pace.longest && (unneeded < pace.margin || now - going < leastTerminating)) return;
     releasedAt.set(pod.name, now);
     await endPod(pod, AbortSignal.timeout(patience));
   };
@@ -72,4 +70,14 @@ export function releasePods(
     }
   });
   return { releasedAt, ...looking };
+}
+
+/** For how many milliseconds something has been so of a pod; 0: it is not so. */
+function timeSince(
+  since: Map<string, Millis>,
+  { pod, isSo, now }: { readonly pod: PodPlace; readonly isSo: boolean; readonly now: Millis },
+): number {
+  if (!isSo) since.delete(pod.name);
+  else if (!since.has(pod.name)) since.set(pod.name, now);
+  return now - (since.get(pod.name) ?? now);
 }

@@ -5,7 +5,7 @@ import { removeApp, type RolloutSite, servingPods } from '@switchyard/rollout';
 import type { HoldTarget } from '../../model/rollout.ts';
 
 /** Longest wait until pods are ready, and until all are removed. */
-const readyTimeout = millis(30_000);
+const readyTimeout = millis(90_000);
 
 /** Where connections by the same path stay open. */
 export function hold({ path, from, address }: LoadTarget, echo: number): HoldTarget {

@@ -2,11 +2,15 @@ import { type Millis, millis, systemClock } from '@switchyard/core';
 import type { ProbeConnection, ProbeExchange } from '@switchyard/lab';
 import type { LossCause } from '@switchyard/loss';
 import { type ExplainAt, type RunRecord, type RunSummary, summarise } from '@switchyard/rollout';
+import { loadEvidence } from '../../engine/evidence.ts';
 import type { RolloutTimeline } from '../../model/report-file.ts';
 import type { HoldTarget } from '../../model/rollout.ts';
 
 export interface PathVerdict {
+  /** With the requests that count. */
   readonly run: RunRecord;
+  /** Why it proves nothing if none of them was lost: `LoadEvidence`. */
+  readonly doubt: string | undefined;
   readonly summary: RunSummary;
   /** `3 lost`. */
   readonly lost: string;
@@ -25,8 +29,9 @@ const slackOfPrediction = 100;
  */
 export function judge(run: RunRecord, explainAt: ExplainAt, releasedAt: ReleasedAt): PathVerdict {
   const whileServed = requestsWhileServed(run, releasedAt);
+  const { counting: requests, doubt } = loadEvidence(whileServed.requests);
   const as = (terminatingFallback: boolean): { run: RunRecord; summary: RunSummary } => {
-    const one = { ...whileServed, settings: { ...run.settings, terminatingFallback } };
+    const one = { ...whileServed, requests, settings: { ...run.settings, terminatingFallback } };
     return { run: one, summary: summarise(one, explainAt) };
   };
   const [withIt, without] = [as(true), as(false)];
@@ -43,6 +48,7 @@ export function judge(run: RunRecord, explainAt: ExplainAt, releasedAt: Released
         ];
   return {
     ...chosen,
+    doubt,
     lost: `${lost} lost`,
     because: [...causes, ...first],
     beside: besidePrediction(chosen.summary, run),

@@ -1,7 +1,7 @@
 import { HostError, millis, systemClock } from '@switchyard/core';
 import type { LoadResult, LoadRun, ProbeConnection } from '@switchyard/lab';
 import { flowText } from '@switchyard/scenarios';
-import { notSentInTime } from '../../../engine/evidence.ts';
+import { loadEvidence } from '../../../engine/evidence.ts';
 import { seenText } from '../../../engine/probe-flow.ts';
 import { type Call, callName } from './object-factory.ts';
 import type { SequenceContext } from './sequence-context.ts';
@@ -48,13 +48,12 @@ export async function underLoad(context: SequenceContext, load: LoadSpec, work: 
   const all = await Promise.all(loads.map(({ run }) => run.stop()));
   for (const [index, { call }] of loads.entries()) {
     const what = `${rate} requests/s, ${flowText(context.flowAt(call).flow)}, ${during}`;
-    const results = all[index] ?? [];
-    const { observed, because } = lossText(results);
+    const { counting, doubt } = loadEvidence(all[index] ?? []);
+    const { observed, because } = lossText(counting);
     const check = { id: `${id}/${callName(call)}`, what };
-    const late = observed === nothingLost ? notSentInTime(results) : undefined;
-    if (late === undefined)
+    if (observed !== nothingLost || doubt === undefined)
       context.record.check({ ...check, expected: nothingLost, observed, because }, undefined, since);
-    else context.record.inconclusive({ ...check, because: late });
+    else context.record.inconclusive({ ...check, because: doubt });
   }
 }
 
