@@ -29,7 +29,13 @@ export type { Experiment } from './experiment/experiment.ts';
 export type { Frontend, LoadBalancer, LoadBalancerSettings, ServiceName } from './experiment/load-balancer.ts';
 export { type LoadBalancerHost, prepareLoadBalancerHost } from './experiment/load-balancer.ts';
 export { checkWritable } from './config.ts';
-export { type HealthObserver, inBackground, observeHealth } from './rollout/observe.ts';
+export {
+  type HealthObserver,
+  inBackground,
+  observeHealth,
+  observeSlices,
+  type SliceObserver,
+} from './rollout/observe.ts';
 export { openLoop, type OpenLoop } from './rollout/load-during-rollout.ts';
 export { awaitCondition } from './experiment/experiment.ts';
 export { causeText } from './report/timeline-svg.ts';

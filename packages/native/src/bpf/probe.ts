@@ -33,34 +33,38 @@ export interface BpfProbe {
   readonly cgroup2: string | undefined;
 }
 
-/** Tries each ability (30 ms); leaves nothing. Throws `NativeMissingError`. */
+/** Tries each ability that was not usable before (30 ms for all); leaves nothing. Throws `NativeMissingError`. */
 export function probeBpf(): BpfProbe {
   loadBpfAddon();
   return {
     abilities: {
-      maps: attempt(() => useMap({ ...shape, type: 'hash', noPrealloc: true })),
-      mmap: attempt(() => useMap({ ...shape, type: 'array', mmapable: true }, (map) => map.values())),
-      socketHooks: attempt(() => tryProgram('hooks', 'hooks')),
-      getpeername: attempt(() => tryProgram('hooks', 'getpeername')),
-      netnsCookie: attempt(() => netnsCookie()),
-      tc: attempt(() => tryProgram('hooks', 'packets')),
-      conntrackNat: attempt(() => tryProgram('conntrack', 'conntrack_nat')),
+      maps: attempt('maps', () => useMap({ ...shape, type: 'hash', noPrealloc: true })),
+      mmap: attempt('mmap', () => useMap({ ...shape, type: 'array', mmapable: true }, (map) => map.values())),
+      socketHooks: attempt('socketHooks', () => tryProgram('hooks', 'hooks')),
+      getpeername: attempt('getpeername', () => tryProgram('hooks', 'getpeername')),
+      netnsCookie: attempt('netnsCookie', () => netnsCookie()),
+      tc: attempt('tc', () => tryProgram('hooks', 'packets')),
+      conntrackNat: attempt('conntrackNat', () => tryProgram('conntrack', 'conntrack_nat')),
     },
     cgroup2: findMount('cgroup2'),
   };
 }
 
-/** Whether a hook can answer with another error than EPERM (Linux 5.18). Takes some milliseconds. */
+/** Whether a hook can answer with another error than EPERM (Linux 5.18). The first call takes some milliseconds. */
 export function hasSetRetval(): boolean {
-  return attempt(() => tryProgram('hooks', 'set_retval')).status === 'usable';
+  return attempt('setRetval', () => tryProgram('hooks', 'set_retval')).status === 'usable';
 }
 
 const shape = { name: 'swy_probe', keySize: 4, valueSize: 8, maxEntries: 1 } as const;
 const hooks = ['hooks', 'getpeername', 'set_retval', 'packets'] as const;
 
-function attempt(act: () => unknown): BpfAbility {
+/** Usable ones: a kernel keeps its abilities, and programs take their time to load. */
+const known = new Set<BpfAbilityName | 'setRetval'>();
+
+function attempt(ability: BpfAbilityName | 'setRetval', act: () => unknown): BpfAbility {
   try {
-    act();
+    if (!known.has(ability)) act();
+    known.add(ability);
     return { status: 'usable' };
   } catch (error) {
     return { status: 'unusable', reason: messageOf(error) };

@@ -1,7 +1,7 @@
-import { systemClock } from '@switchyard/core';
+import { parseIp, systemClock } from '@switchyard/core';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkloadEvent } from '@switchyard/lab';
-import type { App, PodPlace } from '@switchyard/rollout';
+import type { App, PodPlace, StateMoment } from '@switchyard/rollout';
 import { expect, test } from 'vitest';
 import type { PreparedRollout } from '../../model/rollout.ts';
 import { releasePods } from './release-pods.ts';
@@ -25,26 +25,25 @@ function releasing(isUsed: boolean | undefined, longest: number) {
     experiment: { workloadEvents },
     loadBalancer: isUsed === undefined ? undefined : { healthOf },
   };
-  const moment = ({ name: pod, node }: PodPlace) => ({
-    pod,
-    node,
-    at: systemClock.now(),
-    namespace: 'default',
-    uid: pod,
-  });
-  workloadEvents.push({ ...moment(old), kind: 'deletionTimestampSet', gracePeriodSeconds: 60 });
+  const { name: pod, node } = old;
+  const at = systemClock.now();
+  const gone = { pod, node, at, namespace: 'default', uid: pod, gracePeriodSeconds: 60 };
+  workloadEvents.push({ ...gone, kind: 'deletionTimestampSet' });
   const prepared = {
     setup,
     app,
     pace: { margin: 50, longest, lineInterval: 100 },
     endPod: async (pod: PodPlace) => void ended.push(pod.name),
   };
-  const release = releasePods(prepared as unknown as PreparedRollout, [old]);
-  return {
-    release,
-    ended,
-    ready: () => workloadEvents.push({ ...moment({ name: 'web-new', node: 'node2' }), kind: 'podReady' }),
+  const states: StateMoment[] = [];
+  const publish = (...ready: readonly boolean[]): void => {
+    const endpoints = ready.map((isReady, index) => ({ address: parseIp(`10.0.0.${index}`), ready: isReady }));
+    states.push({ at, service: undefined, slices: [{ endpoints }] } as unknown as StateMoment);
   };
+  publish(true);
+  const release = releasePods(prepared as unknown as PreparedRollout, [old], { states });
+  publish(false);
+  return { release, ended, ready: () => publish(false, true) };
 }
 
 test('the only pod that serves is kept until another is ready, however long that takes', async () => {

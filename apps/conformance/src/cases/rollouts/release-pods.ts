@@ -1,6 +1,13 @@
-import { type Millis, millis, systemClock } from '@switchyard/core';
+import { type EndpointRecord, type Millis, millis, systemClock } from '@switchyard/core';
 import { apiResources } from '@switchyard/core/kubernetes';
-import { type App, inBackground, type PodPlace, type RolloutSite, servingPods } from '@switchyard/rollout';
+import {
+  type App,
+  inBackground,
+  type PodPlace,
+  type RolloutSite,
+  servingPods,
+  type SliceObserver,
+} from '@switchyard/rollout';
 import type { PreparedRollout, RolloutPace } from '../../model/rollout.ts';
 
 /** Ends old pods once no traffic needs them. Disposing ends the observation. */
@@ -10,7 +17,7 @@ export interface PodRelease extends AsyncDisposable {
 }
 
 /** In a lab, whose proxies hear of a change in milliseconds. */
-export const labPace: RolloutPace = { margin: 700, longest: 12_000, lineInterval: 100 };
+export const labPace: RolloutPace = { margin: 1500, longest: 12_000, lineInterval: 100 };
 
 /** Long enough to see that a terminating pod is used. */
 const leastTerminating = 1200;
@@ -32,33 +39,38 @@ export async function shortenGrace(
 }
 
 /**
- * Makes applications drain as they should on a machine of any speed. An old pod serves until another pod is ready and the load balancer, if
- * there is one, has left its node; then it ends. A grace period in seconds would be too long on a fast machine, and too short on a slow
- * one, where a pod may take seconds to start. Only the load balancer follows the proxy under test, so only for it the wait has an end.
+ * Makes applications drain as they should on a machine of any speed. An old pod serves until the EndpointSlices have another ready endpoint
+ * and the load balancer, if there is one, has left its node; then it ends. A grace period in seconds would be too long on a fast machine,
+ * and too short on a slow one, where a pod may take seconds to start. Only the load balancer follows the proxy under test, so only for it
+ * the wait has an end. `slices` must have the endpoints of the old pods so far.
  */
 export function releasePods(
   { setup, app, pace, endPod }: Pick<PreparedRollout, 'setup' | 'app' | 'pace' | 'endPod'>,
   oldPods: readonly PodPlace[],
+  { states }: Pick<SliceObserver, 'states'>,
 ): PodRelease {
   const releasedAt = new Map<string, Millis>();
   const replacedSince = new Map<string, Millis>();
   const unneededSince = new Map<string, Millis>();
   const { experiment, loadBalancer } = setup;
   const { workloadEvents } = experiment;
+  const oldAddresses = new Set(endpointsIn(states).map(({ address }) => address));
   const hasLeft = ({ node }: PodPlace): boolean =>
     loadBalancer === undefined ||
     app.ipFamilies.every((ipFamily) => loadBalancer.healthOf({ ...app, ipFamily }).get(node) === false);
+  /** Pods of a DaemonSet stand in for each other; with a load balancer even before any successor is there. */
+  const isReplaced = (): boolean =>
+    oldPods.length > 1
+      ? loadBalancer !== undefined || servingPods(workloadEvents, app.name).length > 0
+      : endpointsIn(states).some(({ ready, address }) => ready && !oldAddresses.has(address));
   const look = async (pod: PodPlace): Promise<void> => {
     const now = systemClock.now();
     const going = workloadEvents.find(
       ({ kind, pod: name }) => kind === 'deletionTimestampSet' && name === pod.name,
     )?.at;
     if (going === undefined || releasedAt.has(pod.name)) return;
-    // A pod of a DaemonSet without surge goes before its successor comes; the load balancer has other nodes.
-    const isReplaced =
-      servingPods(workloadEvents, app.name).length > 0 || (loadBalancer !== undefined && oldPods.length > 1);
-    const replaced = timeSince(replacedSince, { pod, isSo: isReplaced, now });
-    const unneeded = timeSince(unneededSince, { pod, isSo: isReplaced && hasLeft(pod), now });
+    const replaced = timeSince(replacedSince, { pod, isSo: isReplaced(), now });
+    const unneeded = timeSince(unneededSince, { pod, isSo: isReplaced() && hasLeft(pod), now });
     if (replaced < pace.longest && (unneeded < pace.margin || now - going < leastTerminating)) return;
     releasedAt.set(pod.name, now);
     await endPod(pod, AbortSignal.timeout(patience));
@@ -80,4 +92,9 @@ function timeSince(
   if (!isSo) since.delete(pod.name);
   else if (!since.has(pod.name)) since.set(pod.name, now);
   return now - (since.get(pod.name) ?? now);
+}
+
+/** Endpoints as the API server has them now. */
+function endpointsIn(states: SliceObserver['states']): readonly EndpointRecord[] {
+  return states.at(-1)?.slices.flatMap(({ endpoints }) => endpoints) ?? [];
 }

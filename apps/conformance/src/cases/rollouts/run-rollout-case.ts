@@ -1,5 +1,5 @@
 import { type IpFamily, DataplaneError, millis } from '@switchyard/core';
-import { rollOut, silentProgress, timelineSvg } from '@switchyard/rollout';
+import { observeSlices, rollOut, silentProgress, timelineSvg } from '@switchyard/rollout';
 import type { RunRecord, SettledApp } from '@switchyard/rollout';
 import { plainAgent, type ScenarioAgent } from '@switchyard/scenarios';
 import { holdConnections, holdVerdict, judge, timelineOf } from './rollout-verdict.ts';
@@ -125,7 +125,8 @@ async function rollOnce(
   let release: PodRelease | undefined;
   const onSettled = async (settled: SettledApp): Promise<void> => {
     held = stack.use(await holdConnections(holdTargets, { count: heldPerPath, ...pace }, signal));
-    release = stack.use(releasePods(prepared, settled.pods));
+    const slices = stack.use(await observeSlices(setup.experiment.api, app, signal));
+    release = stack.use(releasePods(prepared, settled.pods, slices));
   };
   const check = { id: 'the rollout', what: `rolling update of ${app.workload} ${app.name} under load`, because: [] };
   try {
