@@ -1,8 +1,10 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { millis } from '@switchyard/core';
 import { describe, expect, test } from 'vitest';
 import type { MachineEvidence } from '../model/test-environment.ts';
 import { aCheck, aFailedCheck } from '../testing/report-builders.ts';
-import { EvidenceTimes, isWorthRepeating, loadEvidence, withoutEvidence } from './evidence.ts';
+import { EvidenceTimes, isWorthRepeating, loadEvidence, withoutEvidence, withoutProcessor } from './evidence.ts';
 
 const { signal } = new AbortController();
 const silent = aCheck({ expected: 'drop', observed: 'drop' });
@@ -97,6 +99,19 @@ describe('a load', () => {
     expect(counting).toEqual([before, slow, refused, after]);
     expect(doubt).toBe('the machine was too busy: 2 requests were not answered in time, and others after 640 ms');
   });
+});
+
+test('a slow start proves nothing while programs share a processor', async () => {
+  const onOne = ['taskset', '-c', '0'];
+  const other = spawn('taskset', ['-c', '0', process.execPath, '-e', 'while (true);'], { timeout: 60_000 });
+  try {
+    await once(other, 'spawn');
+    await expect
+      .poll(() => withoutProcessor(signal, onOne), { timeout: 10_000 })
+      .toMatch(/^the machine was too busy: a program got [1-7]?\d % of a processor$/);
+  } finally {
+    other.kill('SIGKILL');
+  }
 });
 
 test('evidence begins with the check before, but for checks that were made together', () => {

@@ -1,4 +1,5 @@
-import { messageOf, type Millis, millis } from '@switchyard/core';
+import { messageOf, type Millis, millis, seconds } from '@switchyard/core';
+import { createCommandRunner } from '@switchyard/host';
 import type { CheckResult, InconclusiveCheck } from '../model/report-file.ts';
 import type { MachineEvidence } from '../model/test-environment.ts';
 
@@ -7,6 +8,9 @@ const tolerated: Millis = millis(200);
 
 /** As long as a probe waits for an answer: an answer that came later looks like silence. */
 const silenceTolerated: Millis = millis(400);
+
+/** Longest wait for an echo over an open connection, in milliseconds: a busy application answers late, a broken connection never. */
+export const echoPatience = 5000;
 
 /** Beginning of the reason of a check without a verdict because the machine was too busy. */
 const busy = 'the machine was too busy';
@@ -77,6 +81,24 @@ export function loadEvidence<Request extends LoadRequest>(requests: readonly Req
   }
   const doubt = `${busy}: a request was sent ${Math.round(start)} ms after it was due`;
   return { counting, doubt: start < lateStart ? undefined : doubt };
+}
+
+/** Burns 0.1 s of processor time, and writes what share of the time since its start that was. */
+const burner = `
+const used = () => process.threadCpuUsage().user + process.threadCpuUsage().system;
+const [start, before] = [performance.now(), used()];
+while (used() - before < 100_000);
+console.log(100 / (performance.now() - start))`;
+
+/** Least share of a processor with which a program is as fast as it can be. */
+const wholeShare = 0.8;
+
+/** Why a proxy that was slow proves nothing: programs wait for processors now. Undefined: they do not. `by`: starts the program given to it. */
+export async function withoutProcessor(signal: AbortSignal, by: readonly string[] = []): Promise<string | undefined> {
+  const [file = '', ...args] = [...by, process.execPath, '-e', burner];
+  const { stdout } = await createCommandRunner().run(file, args, { timeout: seconds(60), signal });
+  const share = Number(stdout);
+  return share > wholeShare ? undefined : `${busy}: a program got ${Math.round(share * 100)} % of a processor`;
 }
 
 /** Whether another attempt of the case may have a verdict. */

@@ -106,10 +106,6 @@ export interface ProxyControl {
   ownEnd(): Promise<OwnEnd | undefined>;
 }
 
-/**
- * The environment of cases: a cluster whose node1 has the proxy under test, echo servers that stand for endpoints, and senders of
- * every source class. One case (or batch) at a time.
- */
 /** Faults of the machine during a check, for which no proxy is responsible. */
 export interface MachineEvidence {
   /** The longest time that a request took which no proxy forwards. */
@@ -118,6 +114,10 @@ export interface MachineEvidence {
   readonly shortage: string | undefined;
 }
 
+/**
+ * The environment of cases: a cluster whose node1 has the proxy under test, echo servers that stand for endpoints, and senders of
+ * every source class. One case (or batch) at a time.
+ */
 export interface TestEnvironment extends AsyncDisposable {
   readonly target: Target;
   readonly ipFamilies: readonly IpFamily[];

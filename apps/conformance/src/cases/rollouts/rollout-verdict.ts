@@ -2,7 +2,7 @@ import { type Millis, millis, systemClock } from '@switchyard/core';
 import type { ProbeConnection, ProbeExchange } from '@switchyard/lab';
 import type { LossCause } from '@switchyard/loss';
 import { type ExplainAt, type RunRecord, type RunSummary, summarise } from '@switchyard/rollout';
-import { loadEvidence } from '../../engine/evidence.ts';
+import { echoPatience, loadEvidence } from '../../engine/evidence.ts';
 import type { RolloutTimeline } from '../../model/report-file.ts';
 import type { HoldTarget } from '../../model/rollout.ts';
 
@@ -143,8 +143,6 @@ export interface HeldConnections extends AsyncDisposable {
   finish(): Promise<readonly HeldConnection[]>;
 }
 
-const patience = 1000;
-
 /** Opens `count` connections by each path and sends a line on each every `lineInterval` milliseconds. */
 export async function holdConnections(
   targets: readonly HoldTarget[],
@@ -195,7 +193,7 @@ async function exchangeLines(
   if (connection === undefined) return { path, pod, echoed, failure: undefined };
   while (!signal.aborted) {
     const askedAt = systemClock.now();
-    const { status } = await connection.exchange(`line ${echoed}`, patience);
+    const { status } = await connection.exchange(`line ${echoed}`, echoPatience);
     if (status !== 'echoed') return { path, pod, echoed, failure: { askedAt, noticedAt: systemClock.now(), status } };
     echoed += 1;
     await systemClock.sleep(millis(interval), signal).catch(() => undefined);

@@ -1,7 +1,7 @@
 import { HostError, millis, systemClock } from '@switchyard/core';
 import type { LoadResult, LoadRun, ProbeConnection } from '@switchyard/lab';
 import { flowText } from '@switchyard/scenarios';
-import { loadEvidence } from '../../../engine/evidence.ts';
+import { echoPatience, loadEvidence } from '../../../engine/evidence.ts';
 import { seenText } from '../../../engine/probe-flow.ts';
 import { type Call, callName } from './object-factory.ts';
 import type { SequenceContext } from './sequence-context.ts';
@@ -121,7 +121,7 @@ export async function hold(context: SequenceContext, call: Call, name: string = 
 export async function exchange(context: SequenceContext, moment: string, held: readonly Held[]): Promise<void> {
   const all = context.possible(held, ({ name, call }) => ({ id: `${name}/${moment}`, call }));
   const texts = await Promise.all(
-    all.map(async ({ connection }) => (await connection?.exchange(moment))?.status ?? 'never opened'),
+    all.map(async ({ connection }) => (await connection?.exchange(moment, echoPatience))?.status ?? 'never opened'),
   );
   for (const [index, one] of all.entries()) {
     const status = texts[index];
