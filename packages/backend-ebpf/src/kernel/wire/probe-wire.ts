@@ -23,7 +23,7 @@ export interface WireProbe {
 
 /** Longest wait for a namespace, in milliseconds. */
 const patience = 20_000;
-/** Of each map of the probe: those with a fixed size of 65,536 entries take the kernel 25 ms each to make. */
+/** Entries of each map of the probe. Maps of 65,536 entries take the kernel 25 ms each. */
 const fewEntries = 2;
 /** TC_ACT_UNSPEC: the packet continues. */
 const goesOn = 0xffff_ffff;
