@@ -20,7 +20,7 @@ import {
 } from './big-cluster.ts';
 import { Measurement } from './measure.ts';
 import { ebpf, iptables, type Mode, nftables } from './modes.ts';
-import { cpuOf, rssOf } from './process-figures.ts';
+import { cpuOf, ownRssOf, rssOf } from './process-figures.ts';
 
 const { values } = parseArgs({
   options: {
@@ -177,12 +177,17 @@ async function restore(world: World): Promise<void> {
 
 interface Figures {
   readonly rss: number;
+  readonly ownRss: number;
   readonly descriptors: number;
 }
 
 async function figuresOf(agent: LabProcess, signal: AbortSignal): Promise<Figures> {
   await systemClock.sleep(rest, signal);
-  return { rss: rssOf(agent.pid), descriptors: readdirSync(`/proc/${agent.pid}/fd`).length };
+  return {
+    rss: rssOf(agent.pid),
+    ownRss: ownRssOf(agent.pid),
+    descriptors: readdirSync(`/proc/${agent.pid}/fd`).length,
+  };
 }
 
 const readDump =
@@ -227,11 +232,16 @@ async function liveLong(mode: Mode, signal: AbortSignal): Promise<readonly (read
   for (const line of [...differing].slice(0, 10)) process.stderr.write(`bench: differs: ${line}\n`);
   await fresh.stop(millis(0));
   return [
-    ['resident memory, MB', `${before.rss.toFixed(0)} / ${after.rss.toFixed(0)}`, after.rss <= before.rss * mostGrowth],
-    ['descriptors', `${before.descriptors} / ${after.descriptors}`, after.descriptors <= before.descriptors],
+    ['resident memory, MB', pair(before.rss, after.rss), after.rss <= before.rss * mostGrowth],
+    ['of that without files, MB', pair(before.ownRss, after.ownRss), after.ownRss <= before.ownRss * mostGrowth],
+    ['descriptors', pair(before.descriptors, after.descriptors), after.descriptors <= before.descriptors],
     ['CPU per change, ms', `${cpuFirst.toFixed(2)} / ${cpuLast.toFixed(2)}`, true],
     ['lines of the kernel / other than a fresh node has', `${dump.size} / ${differing.size}`, differing.size === 0],
   ];
+}
+
+function pair(before: number, after: number): string {
+  return `${before.toFixed(0)} / ${after.toFixed(0)}`;
 }
 
 async function main(): Promise<void> {

@@ -3,13 +3,21 @@ import type { LabNode } from '@switchyard/lab';
 
 /** Resident memory of a process in MB. */
 export function rssOf(pid: number): number {
-  const line = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  return Number(line?.[1] ?? Number.NaN) / 1024;
+  return statusOf(pid, 'VmRSS');
+}
+
+/** Part of it that no file backs: without the pages of Node's program, which all Node processes share. */
+export function ownRssOf(pid: number): number {
+  return statusOf(pid, 'RssAnon');
 }
 
 /** The most that a process has had resident, in MB. */
 export function peakRssOf(pid: number): number {
-  const line = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  return statusOf(pid, 'VmHWM');
+}
+
+function statusOf(pid: number, name: string): number {
+  const line = new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
   return Number(line?.[1] ?? Number.NaN) / 1024;
 }
 

@@ -1,5 +1,4 @@
-import { messageOf, type Millis, millis, seconds } from '@switchyard/core';
-import { createCommandRunner } from '@switchyard/host';
+import { messageOf, type Millis, millis } from '@switchyard/core';
 import type { CheckResult, InconclusiveCheck } from '../model/report-file.ts';
 import type { MachineEvidence } from '../model/test-environment.ts';
 
@@ -83,22 +82,13 @@ export function loadEvidence<Request extends LoadRequest>(requests: readonly Req
   return { counting, doubt: start < lateStart ? undefined : doubt };
 }
 
-/** Burns 0.1 s of processor time, and writes what share of the time since its start that was. */
-const burner = `
-const used = () => process.threadCpuUsage().user + process.threadCpuUsage().system;
-const [start, before] = [performance.now(), used()];
-while (used() - before < 100_000);
-console.log(100 / (performance.now() - start))`;
-
 /** Least share of a processor with which a program is as fast as it can be. */
 const wholeShare = 0.8;
 
-/** Why a proxy that was slow proves nothing: programs wait for processors now. Undefined: they do not. `by`: starts the program given to it. */
-export async function withoutProcessor(signal: AbortSignal, by: readonly string[] = []): Promise<string | undefined> {
-  const [file = '', ...args] = [...by, process.execPath, '-e', burner];
-  const { stdout } = await createCommandRunner().run(file, args, { timeout: seconds(60), signal });
-  const share = Number(stdout);
-  return share > wholeShare ? undefined : `${busy}: a program got ${Math.round(share * 100)} % of a processor`;
+/** Why a proxy that was slow proves nothing: programs only got this share of a processor. Undefined: they got one, or it is not known. */
+export function withoutProcessor(share: number | undefined): string | undefined {
+  if (share === undefined || share > wholeShare) return undefined;
+  return `${busy}: a program got ${Math.round(share * 100)} % of a processor`;
 }
 
 /** Whether another attempt of the case may have a verdict. */

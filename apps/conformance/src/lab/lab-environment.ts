@@ -11,6 +11,7 @@ import { connectInLab } from './lab-connector.ts';
 import { fixturesFor, LabHosts } from './lab-hosts.ts';
 import { LabProxy } from './lab-proxy.ts';
 import { MachineWatch } from './machine-watch.ts';
+import { processorShare } from './processor-share.ts';
 import type { ProxyProgram } from './proxy-program.ts';
 
 export interface LabEnvironmentOptions {
@@ -101,6 +102,7 @@ export async function openLabEnvironment(
     // A family that the lab lacks has no file.
     icmpErrorsHeldBack: async () => icmpErrorsHeldBack((await node.run('cat', icmpCounterFiles)).stdout),
     machineBetween: (from, to, inner) => watch.between(from, to, inner),
+    processorShare,
     trace: async (_scenario, flow, inner) => {
       const connector = await connectInLab(flow, hosts, inner);
       const { to: address, port, protocol } = flow;

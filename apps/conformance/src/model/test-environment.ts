@@ -159,6 +159,8 @@ export interface TestEnvironment extends AsyncDisposable {
   icmpErrorsHeldBack(signal: AbortSignal): Promise<number | undefined>;
   /** How far the machine could be trusted between two times (wall clock). Absent: the environment does not measure it. */
   readonly machineBetween?: (from: Millis, to: Millis, signal: AbortSignal) => Promise<MachineEvidence>;
+  /** Share of a processor that a program gets now, 1 where one is free. Absent: the environment does not measure it. */
+  readonly processorShare?: (signal: AbortSignal) => Promise<number>;
   /** Current answer of a healthCheckNodePort, in the words of `healthText`. */
   health(scenario: Scenario, check: ScenarioHealthCheck, signal: AbortSignal): Promise<string>;
   /**

@@ -35,6 +35,7 @@ export interface ScriptedEnvironmentOptions {
   readonly proxy: Partial<ScriptedProxy>;
   /** Reason why a flow cannot be sent. Default: all can. */
   readonly flowObstacle?: (flow: ScenarioFlow) => string | undefined;
+  readonly processorShare?: number;
 }
 
 /** An environment without packets: a kernel by core's tables, and a proxy that may be wrong in one way or another. */
@@ -46,6 +47,7 @@ export class ScriptedEnvironment implements TestEnvironment {
   readonly proxy: ProxyControl;
   readonly lab: undefined;
   readonly cluster: undefined;
+  readonly processorShare: () => Promise<number>;
   readonly #script: ScriptedProxy;
   readonly #flowObstacle: (flow: ScenarioFlow) => string | undefined;
   readonly #clock: LeapingClock;
@@ -56,7 +58,8 @@ export class ScriptedEnvironment implements TestEnvironment {
   #isRunning = true;
   #startedAt = millis(0);
 
-  constructor({ clock, about, proxy, flowObstacle = () => undefined }: ScriptedEnvironmentOptions) {
+  constructor({ clock, about, proxy, processorShare = 1, flowObstacle = () => undefined }: ScriptedEnvironmentOptions) {
+    this.processorShare = async () => processorShare;
     this.#flowObstacle = flowObstacle;
     this.#clock = clock;
     this.#script = { ...rightProxy, ...proxy };

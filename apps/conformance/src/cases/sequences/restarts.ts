@@ -1,6 +1,5 @@
 import { type Millis, millis } from '@switchyard/core';
 import { flowText, type ScenarioService } from '@switchyard/scenarios';
-import { withoutProcessor } from '../../engine/evidence.ts';
 import { countText } from '../../engine/probe-flow.ts';
 import { underLoad } from './support/load.ts';
 import { seeMoved } from './support/moved.ts';
@@ -131,7 +130,7 @@ async function seeFirstAnswer(context: SequenceContext, call: Call): Promise<voi
     what: `${flowText(context.flowAt(call).flow)}, by the endpoint that came while the proxy was away`,
   };
   const because = [`after ${times.join(', ')}`, ...last];
-  const doubt = isQuick() ? undefined : await withoutProcessor(context.signal);
+  const doubt = isQuick() ? undefined : await context.whySlow();
   if (doubt !== undefined)
     return context.record.inconclusive({ ...check, because: `${doubt} (${because.join('; ')})` });
   const observed = isQuick() ? expected : isAnswered ? `answered, but not ${within}` : 'never answered by it';

@@ -17,6 +17,7 @@ interface Trial {
   readonly proxy: Partial<ScriptedProxy>;
   readonly command?: string;
   readonly flowObstacle?: (flow: ScenarioFlow) => string | undefined;
+  readonly processorShare?: number;
 }
 
 async function run(id: string, { dataplane, proxy, command, ...more }: Trial): Promise<MemoryRecorder> {
@@ -93,4 +94,14 @@ test('a start may need what kube-proxy was measured with, and half of it more', 
     proxy: { startsWithin: millis(990) },
   });
   expect(failed).toEqual([]);
+});
+
+test('a slow start has no verdict where programs wait for processors', async () => {
+  const proxy = { startsWithin: millis(1500) };
+  const id = 'sequence/agent-down/ipv4';
+  const { failed, withoutVerdict } = await run(id, { dataplane: 'nftables', proxy, processorShare: 0.3 });
+  expect(failed).toEqual([]);
+  expect(withoutVerdict).toMatchObject([
+    { because: expect.stringMatching(/^the machine was too busy: a program got 30 % of a processor \(after 1\.5/) },
+  ]);
 });

@@ -5,6 +5,7 @@ import { type DataplaneName, emptyState, plainAgent, type ScenarioHealthCheck } 
 import { expectationText, flowText, healthStepText, healthText, observationText } from '@switchyard/scenarios';
 import type { ScenarioService } from '@switchyard/scenarios';
 import { ErrorPace } from '../../../engine/error-pace.ts';
+import { withoutProcessor } from '../../../engine/evidence.ts';
 import { countText, type ErrorLimits, probeFlow, seenText } from '../../../engine/probe-flow.ts';
 import { lackText } from '../../../engine/run-round.ts';
 import { healthOnceRight } from '../../../engine/run-scenario.ts';
@@ -115,6 +116,11 @@ export class SequenceContext {
     const { proxy } = this.#environment;
     if (proxy !== undefined) return proxy;
     throw new InvariantError(`${this.#about.id} controls the proxy and does not say that it needs to`);
+  }
+
+  /** Why the machine, and not the proxy, may be slow now; undefined: it is not, or that is not known. */
+  async whySlow(): Promise<string | undefined> {
+    return withoutProcessor(await this.#environment.processorShare?.(this.signal));
   }
 
   /** Whether the environment has an ability. If not, records checks that need it as skipped. */
