@@ -22,9 +22,9 @@ export function vitestConfig(kind: 'unit' | 'exhaustive' | 'privileged' | 'quiet
       // One module graph for all files of a worker: half of the time of most packages. Unit tests leave no global state behind.
       isolate: !isUnit,
       maxWorkers: isUnit ? '100%' : kind === 'quiet' ? 2 : 1,
-      testTimeout: isUnit ? 10_000 : 120_000,
+      testTimeout: isUnit ? 60_000 : 120_000,
       // Before some privileged tests packages are fetched, from a mirror that may be slow.
-      hookTimeout: isUnit ? 10_000 : 600_000,
+      hookTimeout: isUnit ? 60_000 : 600_000,
       setupFiles: ['./vitest.setup.ts', ...(isUnit ? ['./vitest.setup.unit.ts'] : [])].map((file) =>
         fileURLToPath(new URL(file, import.meta.url)),
       ),
