@@ -14,16 +14,20 @@ export interface Fillers {
 }
 
 /** Creates filler Services, a few requests at a time. */
-export async function createFillers(
+export async function createFillers(api: ObjectClient, fillers: Fillers, signal: AbortSignal): Promise<void> {
+  await inParallel(fillers.services, (index) => createFiller(api, index, fillers, signal));
+}
+
+/** Creates one Service of a group: `filler-<index>`. */
+export async function createFiller(
   api: ObjectClient,
-  { services, endpoints = endpointsPerService, isShared = false }: Fillers,
+  index: number,
+  { endpoints = endpointsPerService, isShared = false }: Omit<Fillers, 'services'>,
   signal: AbortSignal,
 ): Promise<void> {
-  await inParallel(services, async (index) => {
-    const first = isShared ? 0 : index * endpoints;
-    const addresses = Array.from({ length: endpoints }, (_, at) => fillerAddress(first + at));
-    await createService(api, `filler-${index}`, addresses, signal);
-  });
+  const first = isShared ? 0 : index * endpoints;
+  const addresses = Array.from({ length: endpoints }, (_, at) => fillerAddress(first + at));
+  await createService(api, `filler-${index}`, addresses, signal);
 }
 
 /** Calls `work` for 0 to `count` - 1, a few at a time. */

@@ -10,7 +10,7 @@ import { createBenchLab } from './bench-lab.ts';
 import { createFillers, endpointsPerService, type Fillers } from './big-cluster.ts';
 import { curvesSvg, type Measured, panelsOf } from './curves.ts';
 import { Measurement, type Rounds, type SizeFigures } from './measure.ts';
-import { ebpf, iptables, type Mode, nftables } from './modes.ts';
+import { type Mode, modeOf } from './modes.ts';
 import { rows, shown } from './targets.ts';
 
 const { values } = parseArgs({
@@ -23,8 +23,6 @@ const { values } = parseArgs({
     draw: { type: 'string' },
   },
 });
-
-const modes: Readonly<Record<string, Mode>> = { nftables, ebpf, iptables: iptables.nft };
 
 /** The most that figures of these sizes may be, by their rows. */
 const limits: Readonly<Record<string, number>> = {
@@ -43,12 +41,6 @@ function clusterOf(text: string): Fillers {
     );
   }
   return { services: Number(services), endpoints: Number(endpoints), isShared: shared === 's' };
-}
-
-function modeOf(name: string): Mode {
-  const mode = modes[name];
-  if (mode !== undefined) return mode;
-  throw new Error(`--mode ${name}: must be one of ${Object.keys(modes).join(', ')}`);
 }
 
 async function measure(fillers: Fillers, mode: Mode, rounds: Rounds, signal: AbortSignal): Promise<SizeFigures> {

@@ -10,16 +10,9 @@ import { seededRandom } from '@switchyard/core/testing';
 import type { LabProcess } from '@switchyard/lab';
 import { textTable } from '../src/report/report-html.ts';
 import { type BenchLab, createBenchLab } from './bench-lab.ts';
-import {
-  createFillers,
-  createService,
-  endpointsPerService,
-  fillerAddress,
-  inParallel,
-  sliceOf,
-} from './big-cluster.ts';
+import { createFiller, createFillers, endpointsPerService, fillerAddress, inParallel, sliceOf } from './big-cluster.ts';
 import { Measurement } from './measure.ts';
-import { ebpf, iptables, type Mode, nftables } from './modes.ts';
+import { type Mode, modeOf } from './modes.ts';
 import { cpuOf, ownRssOf, rssOf } from './process-figures.ts';
 
 const { values } = parseArgs({
@@ -31,7 +24,6 @@ const { values } = parseArgs({
   },
 });
 
-const modes: Readonly<Record<string, Mode>> = { nftables, ebpf, iptables: iptables.nft };
 /** Changes before the first figures: what grows with the first ones is no leak. */
 const warmUp = 2000;
 /** After this long everything is compiled, and what was used for a while has been given back. */
@@ -160,10 +152,7 @@ async function remove({ benchLab, absent, hasMore, signal }: World, index: numbe
 
 async function comeAgain({ benchLab, absent, signal }: World, index: number): Promise<void> {
   absent.delete(index);
-  const addresses = Array.from({ length: endpointsPerService }, (_, at) =>
-    fillerAddress(index * endpointsPerService + at),
-  );
-  await createService(benchLab.api, nameOf(index), addresses, signal);
+  await createFiller(benchLab.api, index, {}, signal);
 }
 
 /** Every Service new, as at the beginning. */
@@ -200,6 +189,13 @@ async function dumpOf({ node: { run } }: BenchLab): Promise<readonly string[]> {
   return stdout.split('\n').filter((line) => !line.startsWith('#'));
 }
 
+/** Milliseconds, of `warmUp` changes without pauses. */
+async function cpuPerChange(world: World, agent: LabProcess): Promise<number> {
+  const before = cpuOf(agent.pid);
+  await change(world, warmUp, 0, () => undefined);
+  return (cpuOf(agent.pid) - before) / warmUp;
+}
+
 async function liveLong(mode: Mode, signal: AbortSignal): Promise<readonly (readonly [string, string, boolean])[]> {
   const services = Number(values.services);
   await using benchLab = await createBenchLab(signal, `life${mode.proxyMode ?? 'nft'}`.slice(0, 8));
@@ -208,9 +204,7 @@ async function liveLong(mode: Mode, signal: AbortSignal): Promise<readonly (read
   const agent = await measurement.start();
   const random = seededRandom('long life');
   const world: World = { benchLab, services, random, absent: new Set(), hasMore: new Set(), hasCidr: false, signal };
-  const cpuBefore = cpuOf(agent.pid);
-  await change(world, warmUp, 0, () => undefined);
-  const cpuFirst = (cpuOf(agent.pid) - cpuBefore) / warmUp;
+  const cpuFirst = await cpuPerChange(world, agent);
   await restore(world);
   const before = await figuresOf(agent, signal);
   const count = Number(values.changes);
@@ -218,9 +212,7 @@ async function liveLong(mode: Mode, signal: AbortSignal): Promise<readonly (read
     if (done % Math.ceil(count / 20) === 0)
       process.stderr.write(`bench: ${mode.name}: ${done} changes, ${rssOf(agent.pid).toFixed(0)} MB\n`);
   });
-  const cpuThen = cpuOf(agent.pid);
-  await change(world, warmUp, 0, () => undefined);
-  const cpuLast = (cpuOf(agent.pid) - cpuThen) / warmUp;
+  const cpuLast = await cpuPerChange(world, agent);
   await restore(world);
   const after = await figuresOf(agent, signal);
   const old = await dumpOf(benchLab);
@@ -247,13 +239,7 @@ function pair(before: number, after: number): string {
 async function main(): Promise<void> {
   const { signal } = new AbortController();
   const names = values.mode.split(',');
-  const results = await Promise.all(
-    names.map((name) => {
-      const mode = modes[name];
-      if (mode === undefined) throw new Error(`--mode ${name}: must be one of ${Object.keys(modes).join(', ')}`);
-      return liveLong(mode, signal);
-    }),
-  );
+  const results = await Promise.all(names.map(modeOf).map((mode) => liveLong(mode, signal)));
   console.log(
     `${values.changes} changes in ${values.minutes} min, ${values.services} Services x ${endpointsPerService}, before / after`,
   );

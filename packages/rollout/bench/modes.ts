@@ -49,6 +49,15 @@ export const ebpf: Mode = {
   flush: ({ node, startAgent }) => cleanUp(node, startAgent({ proxyMode: 'ebpf', args: ['--cleanup'] })),
 };
 
+const modes: Readonly<Record<string, Mode>> = { nftables, ebpf, iptables: iptables.nft };
+
+/** The mode that a user names with `--mode`. Throws `Error` for any other name. */
+export function modeOf(name: string): Mode {
+  const mode = modes[name];
+  if (mode !== undefined) return mode;
+  throw new Error(`--mode ${name}: must be one of ${Object.keys(modes).join(', ')}`);
+}
+
 /** Tens of thousands of chains take their time. */
 const flushTimeout = seconds(180);
 

@@ -69,8 +69,9 @@ export function releasePods(
       ({ kind, pod: name }) => kind === 'deletionTimestampSet' && name === pod.name,
     )?.at;
     if (going === undefined || releasedAt.has(pod.name)) return;
-    const replaced = timeSince(replacedSince, { pod, isSo: isReplaced(), now });
-    const unneeded = timeSince(unneededSince, { pod, isSo: isReplaced() && hasLeft(pod), now });
+    const canGo = isReplaced();
+    const replaced = timeSince(replacedSince, { pod, isSo: canGo, now });
+    const unneeded = timeSince(unneededSince, { pod, isSo: canGo && hasLeft(pod), now });
     if (replaced < pace.longest && (unneeded < pace.margin || now - going < leastTerminating)) return;
     releasedAt.set(pod.name, now);
     await endPod(pod, AbortSignal.timeout(patience));
