@@ -4,6 +4,7 @@ import { execa } from 'execa';
 import { root } from '../workspace.ts';
 import { type EndedSuite, repeatFailed } from './repeat.ts';
 import { type Counts, formatSummary, readVitestReport, type SuiteResult } from './results.ts';
+import { runStage } from './run-stage.ts';
 import { stages, type Suite } from './suites.ts';
 
 // Runs every check and every test of the project and ends with `N passed, N failed, N skipped`.
@@ -40,14 +41,10 @@ async function main(args: readonly string[]): Promise<void> {
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
   const started = performance.now();
   const ended: EndedSuite[] = [];
-  for (const { suites, width } of stages(args.length === 0 ? 'all' : 'quick')) {
-    const waiting = suites.values(); // shared: each worker takes the next one
-    await Promise.all(
-      Array.from({ length: width }, async () => {
-        for (const suite of waiting)
-          if (interruptedBy === undefined) ended.push({ suite, result: await runSuite(suite) });
-      }),
-    );
+  for (const stage of stages(args.length === 0 ? 'all' : 'quick')) {
+    await runStage(stage, async (suite) => {
+      if (interruptedBy === undefined) ended.push({ suite, result: await runSuite(suite) });
+    });
   }
   const results = interruptedBy === undefined ? await repeatFailed(ended, runSuite) : [];
   if (interruptedBy !== undefined) return endInterrupted(interruptedBy);

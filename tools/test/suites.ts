@@ -17,8 +17,10 @@ export interface Suite {
 /** Suites that may run at the same time. Each stage waits for the one before. */
 export interface Stage {
   readonly suites: readonly Suite[];
-  /** Number of suites that run side by side. */
+  /** Maximum number of suites that run side by side. */
   readonly width: number;
+  /** Another suite joins running ones only while the processors have time left: tests with real packets bound times. */
+  readonly isPatient?: boolean;
 }
 
 const bundle: Suite = { name: 'bundle', command: ['nx', 'run-many', '-t', 'bundle', '--output-style=static'] };
@@ -67,7 +69,7 @@ export function stages(kind: 'all' | 'quick'): readonly Stage[] {
   return [
     first,
     { width: 2, suites: [...suitesOf('exhaustive'), ...units] },
-    { width: 3, suites: suitesOf('privileged') },
+    { width: 4, isPatient: true, suites: suitesOf('privileged') },
     { width: 1, suites: suitesOf('quiet') },
   ];
 }
