@@ -22,7 +22,9 @@ export function vitestConfig(kind: 'unit' | 'exhaustive' | 'privileged' | 'quiet
       // One module graph for all files of a worker: half of the time of most packages. Unit tests leave no global state behind.
       isolate: !isUnit,
       maxWorkers: isUnit ? '100%' : kind === 'quiet' ? 2 : 1,
-      testTimeout: isUnit ? 60_000 : 120_000,
+      // A test waits that long only if it fails. A slow machine beside other tests takes five times what a quick one does.
+      testTimeout: isUnit ? 60_000 : 300_000,
+      expect: { poll: { timeout: 50_000 } },
       // Before some privileged tests packages are fetched, from a mirror that may be slow.
       hookTimeout: isUnit ? 60_000 : 600_000,
       setupFiles: ['./vitest.setup.ts', ...(isUnit ? ['./vitest.setup.unit.ts'] : [])].map((file) =>

@@ -13,6 +13,12 @@ const oneFailed: SuiteResult = {
   failures: [{ name: 'a', said: '    expected 1', file: '/x.test.ts' }],
 };
 
+const failedIn = (files: number): SuiteResult => ({
+  ...oneFailed,
+  failed: files,
+  failures: Array.from({ length: files }, (_, index) => ({ name: `${index}`, file: `/${index}.test.ts` })),
+});
+
 async function repeated(first: SuiteResult, second: SuiteResult, more: Partial<Suite> = {}) {
   const ran: Suite[] = [];
   const [result] = await repeatFailed([{ suite: { ...suite, ...more }, result: first }], async (one) => {
@@ -32,17 +38,23 @@ test('a test that passes alone is skipped as flaky, with its failure', async () 
   assert.deepEqual(result, { ...passed, passed: 4, skipped, seconds: 4 });
 });
 
+test('many failures in few files are repeated', async () => {
+  const many = Array.from({ length: 30 }, () => oneFailed.failures[0]!);
+  assert.equal((await repeated({ ...oneFailed, failures: many }, passed)).ran.length, 1);
+  assert.equal((await repeated(failedIn(10), passed)).ran.length, 1);
+});
+
 test('a test that fails again, or is skipped then, has failed', async () => {
   assert.deepEqual((await repeated(oneFailed, oneFailed)).result, { ...oneFailed, seconds: 4 });
   const second = { ...passed, passed: 4, skipped: ['a [no kernel]'] };
   assert.deepEqual((await repeated(oneFailed, second)).result, { ...oneFailed, seconds: 4 });
 });
 
-test('unit tests, whole suites and more than three failures are not repeated', async () => {
+test('unit tests, whole suites and failures in more than ten files are not repeated', async () => {
   for (const { first = oneFailed, more } of [
     { more: { isRepeated: false } },
     { first: { ...oneFailed, failures: [{ name: 'wrote no report' }] } },
-    { first: { ...oneFailed, failed: 4, failures: Array.from({ length: 4 }, () => oneFailed.failures[0]!) } },
+    { first: failedIn(11) },
   ]) {
     const { result, ran } = await repeated(first, passed, more);
     assert.deepEqual({ result, ran }, { result: first, ran: [] });

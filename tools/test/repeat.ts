@@ -6,11 +6,11 @@ export interface EndedSuite {
   readonly result: SuiteResult;
 }
 
-/** More failures than this are no accident of a busy machine. */
-const mostRepeated = 3;
+/** Failures in more files than this are no accident of a busy machine. */
+const mostFiles = 10;
 
 /**
- * Runs the files of a few failed tests with real packets again, one after the other, when nothing else runs. A test that then passes is
+ * Runs a few files with failed tests of real packets again, one after the other, when nothing else runs. A test that then passes is
  * skipped as flaky, with its failure. Nothing runs again if a failure stays anyway: of a check, of a unit test, or of a whole suite.
  */
 export async function repeatFailed(
@@ -18,10 +18,12 @@ export async function repeatFailed(
   run: (suite: Suite) => Promise<SuiteResult>,
 ): Promise<readonly SuiteResult[]> {
   const failures = ended.flatMap(({ suite, result }) => result.failures.map(({ file }) => ({ suite, file })));
-  const isWorthIt = failures.every(({ suite, file }) => suite.isRepeated === true && file !== undefined);
+  const isWorthIt =
+    failures.every(({ suite, file }) => suite.isRepeated === true && file !== undefined) &&
+    new Set(failures.map(({ file }) => file)).size <= mostFiles;
   const results: SuiteResult[] = [];
   for (const { suite, result } of ended) {
-    const isRun = isWorthIt && failures.length <= mostRepeated && result.failed > 0;
+    const isRun = isWorthIt && result.failed > 0;
     results.push(isRun ? withSecond(result, await run(alone(suite, result.failures))) : result);
   }
   return results;

@@ -17,7 +17,7 @@ import { type ScriptedPrograms, scriptPrograms } from '../scripted/scripted-prog
 // The real kind (Debian trixie's) and the real Docker CLI on a real Docker Engine. Nodes are containers of an image
 // made here, which plays what kind calls inside a node; no API server is behind them, so kubectl and our conformance runner are scripted.
 
-const signal = AbortSignal.timeout(600_000);
+const { signal } = new AbortController();
 const stack = new AsyncDisposableStack();
 const cell = 'nftables-ipv4-1.36-switchyard';
 const cluster = 'swy-e2e-nftables-ipv4-1-36-switchyard';

@@ -69,7 +69,7 @@ test('an abort removes the cluster, writes no diagnostics, and rejects with its 
   const effect = `mkdir -p "$here/clusters"; : >"$here/clusters/$4"; : >"$here/began"; exec /bin/sleep 60`;
   machine.programs.expect({ call: 'kind create cluster *', effect });
   const running = machine.run([cell, '--no-upstream'], stop.signal);
-  await expect.poll(() => machine.clusters(), { timeout: 10_000 }).toEqual([cluster]);
+  await expect.poll(() => machine.clusters()).toEqual([cluster]);
   stop.abort(new Error('stopped by SIGINT'));
   await expect(running).rejects.toThrow('stopped by SIGINT');
   expect(await machine.clusters()).toEqual([]);

@@ -176,7 +176,7 @@ test('a lab cell that is aborted removes the labs that its runner had no time to
   });
   machine.programs.expect({ call: 'node *packages/lab/src/main.ts down --dead' });
   const running = machine.run(['lab-nftables-ipv4'], stop.signal);
-  await expect.poll(() => existsSync(`${machine.programs.here}/began`), { timeout: 20_000 }).toBe(true);
+  await expect.poll(() => existsSync(`${machine.programs.here}/began`)).toBe(true);
   stop.abort(new Error('stopped by SIGINT'));
   await expect(running).rejects.toThrow('stopped by SIGINT');
   expect((await machine.programs.calls()).at(-1)).toContain('packages/lab/src/main.ts down --dead');

@@ -42,7 +42,7 @@ test('^C removes the cluster and ends with 130; nothing of the run is left', { t
   const effect = `mkdir -p "$here/clusters"; : >"$here/clusters/$4"; exec /bin/sleep 60`;
   machine.programs.expect({ call: 'kind create cluster *', effect });
   const running = await start('nftables-dual-1.37-none', '--no-upstream');
-  await expect.poll(() => machine.clusters(), { timeout: 30_000 }).toEqual(['swy-e2e-nftables-dual-1-37-none']);
+  await expect.poll(() => machine.clusters()).toEqual(['swy-e2e-nftables-dual-1-37-none']);
   running.kill('SIGINT');
   const { code, output } = await running.ended;
   expect(output).toContain('e2e: SIGINT: removing what the cell made; once more to end at once');

@@ -82,11 +82,11 @@ export async function checkAgent(): Promise<void> {
 
 /**
  * Waits until each node's `/healthz` answers 200: its agent has applied the API server's state. `agents` are in the order
- * of the nodes. Rejects with the end of an agent's log if the agent ends or is not healthy after 30 s.
+ * of the nodes. Rejects with the end of an agent's log if the agent ends or is not healthy after 60 s.
  */
 export async function waitForAgents(lab: Lab, agents: readonly LabProcess[], signal: AbortSignal): Promise<void> {
   await using prober = await createProber(lab.client, signal);
-  const until = systemClock.monotonic() + 30_000;
+  const until = systemClock.monotonic() + 60_000;
   const wait = async (node: LabNode, agent: LabProcess | undefined): Promise<void> => {
     let end: number | string | undefined;
     void agent?.ended.then((status) => (end = status));
@@ -97,7 +97,7 @@ export async function waitForAgents(lab: Lab, agents: readonly LabProcess[], sig
       if (isAnswered && result.httpStatus === 200) return;
       const health = isAnswered ? `/healthz answers ${result.httpStatus}` : `/healthz: ${result.status}`;
       if (end !== undefined || systemClock.monotonic() > until) {
-        const what = end === undefined ? `is not healthy after 30 s (${health})` : `has ended with ${end}`;
+        const what = end === undefined ? `is not healthy after 60 s (${health})` : `has ended with ${end}`;
         const tail = await tailOf(agent);
         throw new HostError('lab.agent', `the agent of ${node.name} ${what}; its log ends with:\n${tail}`);
       }

@@ -44,10 +44,10 @@ export async function createSite(name: string, signal: AbortSignal): Promise<Sit
   }
 }
 
-/** Waits until the echo server of a host answers by TCP at all addresses, for at most 30 s each, because a busy machine starts processes slowly. */
+/** Waits until the echo server of a host answers by TCP at all addresses, for at most 60 s each, because a busy machine starts processes slowly. */
 export async function awaitEcho(prober: Prober, host: LabHost, port: number, signal: AbortSignal): Promise<void> {
   for (const address of Object.values(host.addresses)) {
-    const until = systemClock.monotonic() + 30_000;
+    const until = systemClock.monotonic() + 60_000;
     while ((await prober.probe({ protocol: 'tcp', address, port, timeout: 200 })).status !== 'answered') {
       if (systemClock.monotonic() > until) {
         throw new Error(`the echo server of ${host.name} does not answer at ${address}`);

@@ -36,7 +36,7 @@ beforeAll(async () => {
   const options = { labName: 'icmp', jobs: 1, seed: 1, rounds: 1, isFailFast: false } as const;
   const reports = await runLabs({ ...options, runs: [run], onProgress: () => undefined }, AbortSignal.timeout(240_000));
   results = reports.flatMap((report) => report.cases);
-}, 250_000);
+});
 
 /** Observations of UDP from outside that match this expectation. */
 function checks(expected: string): readonly CheckResult[] {

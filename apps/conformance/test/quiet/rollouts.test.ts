@@ -6,7 +6,7 @@ import type { CaseResult } from '../../src/model/report-file.ts';
 import { safeSvg } from '../../src/report/html/safe-svg.ts';
 import { runCases } from '../run-cases.ts';
 
-const signal = AbortSignal.timeout(170_000);
+const { signal } = new AbortController();
 
 /** As Kubernetes <= 1.25 was: a node drops what comes when its last endpoint terminates. */
 async function withoutFallback(): Promise<ProxyProgram> {

@@ -159,10 +159,10 @@ test('an event of its container disturbs a load balancer; those of others do not
     worker,
     { when: 'events *', stdout: events, isHeld: true, lasts: 60 },
   ]);
-  await expect.poll(() => site.disturbed, { timeout: 5000 }).toEqual(['all']);
+  await expect.poll(() => site.disturbed).toEqual(['all']);
   await site.runtime.ensure(spec, signal);
   site.engine.release();
-  await expect.poll(() => site.disturbed, { timeout: 5000 }).toEqual(['all', [spec.id]]);
+  await expect.poll(() => site.disturbed).toEqual(['all', [spec.id]]);
 });
 
 test('a late start event is no disturbance: a restart follows a died event', async () => {
@@ -178,11 +178,11 @@ test('a late start event is no disturbance: a restart follows a died event', asy
     worker,
     { when: 'events *', stdout, isHeld: true, lasts: 60 },
   ]);
-  await expect.poll(() => site.disturbed, { timeout: 5000 }).toEqual(['all']);
+  await expect.poll(() => site.disturbed).toEqual(['all']);
   await site.runtime.ensure(spec, signal);
   await site.runtime.ensure(other, signal);
   site.engine.release();
-  await expect.poll(() => site.disturbed.slice(1), { timeout: 5000 }).toContainEqual([other.id]);
+  await expect.poll(() => site.disturbed.slice(1)).toContainEqual([other.id]);
   expect(site.disturbed).toEqual(['all', [other.id]]);
 });
 
@@ -193,5 +193,5 @@ test('an engine that goes away and comes back disturbs all', async () => {
     { when: 'events *', times: 1, stderr: 'unexpected EOF', exitCode: 1 },
     { ...down, times: 2 },
   ]);
-  await expect.poll(() => site.disturbed, { timeout: 8000 }).toEqual(['all', 'all']);
+  await expect.poll(() => site.disturbed).toEqual(['all', 'all']);
 });

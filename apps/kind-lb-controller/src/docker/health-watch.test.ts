@@ -74,7 +74,7 @@ describe('the log of a container', () => {
     await site.watch.watch('lb', tcp, 1000);
     const time = Date.parse('2026-11-21T23:31:01.500Z');
     const change = { id: tcp.id, port: 80, ipFamily: 'IPv4', target: 'node1', isUp: false, reason, time };
-    await expect.poll(() => site.changes, { timeout: 5000 }).toEqual([change]);
+    await expect.poll(() => site.changes).toEqual([change]);
     expect(site.engine.calls).toEqual(['logs --follow --timestamps --since=1.000 lb']);
     expect(site.count).toBe(0);
   });
@@ -86,10 +86,10 @@ describe('the log of a container', () => {
       streams: [lines, lines + line(3, 'kind:default:web:80:ipv4')],
     });
     await site.watch.watch('lb', tcp, 1000);
-    await expect.poll(() => site.changes.length, { timeout: 5000 }).toBe(2);
-    await expect.poll(() => site.clock.sleeping, { timeout: 5000 }).toBe(1);
+    await expect.poll(() => site.changes.length).toBe(2);
+    await expect.poll(() => site.clock.sleeping).toBe(1);
     await site.clock.advance(1000);
-    await expect.poll(() => site.changes.map(({ isUp }) => isUp), { timeout: 5000 }).toEqual([false, true, false]);
+    await expect.poll(() => site.changes.map(({ isUp }) => isUp)).toEqual([false, true, false]);
     expect(site.engine.calls.at(-1)).toBe('logs --follow --timestamps --since=2026-11-21T23:31:02.500000000Z lb');
   });
 
@@ -97,7 +97,7 @@ describe('the log of a container', () => {
     await using site = fixture(line(1, 'kind:default:dns:check:ipv4'));
     site.answers.push('busy', 'still busy', undefined);
     await site.watch.watch('lb', udp, 0);
-    await expect.poll(() => site.count, { timeout: 5000 }).toBe(1);
+    await expect.poll(() => site.count).toBe(1);
     await site.clock.advance(1000);
     await site.clock.advance(1000);
     expect(site.count).toBe(3);

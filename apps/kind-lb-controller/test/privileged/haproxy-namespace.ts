@@ -68,14 +68,14 @@ export async function createHaproxyNamespace(name: string): Promise<HaproxyNames
   };
 }
 
-/** Polls until `find` is satisfied. Throws, naming `what`, after 10 s. */
+/** Polls until `find` is satisfied. Throws, naming `what`, after 60 s. */
 export async function until(what: string, find: () => Promise<boolean> | boolean): Promise<void> {
-  const deadline = systemClock.monotonic() + 10_000;
+  const deadline = systemClock.monotonic() + 60_000;
   while (systemClock.monotonic() < deadline) {
     if (await find()) return;
     await systemClock.sleep(millis(25), new AbortController().signal);
   }
-  throw new Error(`waited 10 s for ${what}`);
+  throw new Error(`waited 60 s for ${what}`);
 }
 
 function asker(child: ChildProcess): (request: TargetsRequest) => Promise<unknown> {

@@ -134,11 +134,11 @@ export async function run(host: LabHost, file: string, args: readonly string[], 
   return result.stdout;
 }
 
-/** Asks again and again, 5 s at most. */
+/** Asks again and again, 60 s at most. */
 export async function until(isSo: () => Promise<boolean>): Promise<void> {
-  const deadline = systemClock.monotonic() + 5000;
+  const deadline = systemClock.monotonic() + 60_000;
   while (!(await isSo())) {
-    if (systemClock.monotonic() > deadline) throw new Error('waited 5 s in vain');
+    if (systemClock.monotonic() > deadline) throw new Error('waited 60 s in vain');
     await systemClock.sleep(millis(20), signal);
   }
 }

@@ -13,7 +13,7 @@ import { createLoadBalancerLab, type LoadBalancerLab, localService, ports, waitU
 
 // Plans for EndpointSlices, tested with packets: Services without NodePorts reach pods, and nodes are drained before any
 // check fails. Slices and Nodes are written by hand; checks are always answered with 200.
-const signal = AbortSignal.timeout(110_000);
+const { signal } = new AbortController();
 const podPort = 8080;
 let lbLab: LoadBalancerLab;
 let api: ObjectClient;

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createLoadBalancerLab, type LoadBalancerLab, localService, ports, waitUntil } from './load-balancer-lab.ts';
 
 // Addresses from a pool, both families; the controller adds them to the load-balancer host's interface.
-const signal = AbortSignal.timeout(110_000);
+const { signal } = new AbortController();
 const flags = [
   '--pool=172.18.0.200/29',
   '--pool=fd00:172:18:0:200::/80',

@@ -22,7 +22,7 @@ import { exampleSpec } from '../../src/testing/example-specs.ts';
 import { createHaproxyNamespace, type HaproxyNamespace, nodes, until } from '../privileged/haproxy-namespace.ts';
 
 // The real HAProxy in a namespace with only a loopback interface; nodes and clients are played in there too.
-const signal = AbortSignal.timeout(110_000);
+const { signal } = new AbortController();
 const runner = createCommandRunner();
 const pool = [parseCidr('192.0.2.0/24')];
 const quick = healthProfile('cloud-provider-kind', { interval: millis(200), fall: 1 });

@@ -15,7 +15,7 @@ import { createHaproxyNamespace, type HaproxyNamespace, nodes } from '../privile
 const interval = 300;
 /** HAProxy, and the pipe of its log. */
 const slack = 150;
-const signal = AbortSignal.timeout(60_000);
+const { signal } = new AbortController();
 const runner = createCommandRunner();
 const pool = [parseCidr('192.0.2.0/24')];
 const profiles = Object.values(healthProfiles).map(shrunk);

@@ -60,7 +60,7 @@ test('a rolling update on one clock', async () => {
   );
   const bars = (state: string) => page.locator(`#rollouts rect[data-state=${state}]`);
   // The old pod, then the new one on the other node.
-  await expect.poll(() => bars('used').count(), { timeout: 20_000 }).toBe(2);
+  await expect.poll(() => bars('used').count()).toBe(2);
   const text = await page.locator('#rollouts').innerText();
   expect(text).toMatch(/default\/zeroapp:http\/TCP IPv4/);
   expect(text).toMatch(/last change \d\d:\d\d:\d\d\.\d{3} on 2 nodes, at most \d+ ms apart; 0 packets lost/);
@@ -76,7 +76,7 @@ test('lost packets stand below the endpoints, and one shows its way', async () =
   );
   await using prober = await createProber(cluster.lab.nodes[0] ?? cluster.lab.client, signal);
   const probe = () => prober.probe({ protocol: 'connect', address: clusterIp, port: 80, timeout: 300 });
-  await expect.poll(async () => (await probe()).status, { timeout: 20_000 }).not.toBe('answered');
+  await expect.poll(async () => (await probe()).status).not.toBe('answered');
   const loss = page.locator('tr.loss', { hasText: 'noEndpoints' }).first();
   // The first packets may be lost to the pod that has just ended, which is another cause.
   await expect
@@ -93,6 +93,6 @@ test('lost packets stand below the endpoints, and one shows its way', async () =
   await loss.click();
   expect(await page.locator('#path svg').getAttribute('aria-label')).toBe('dropped at output');
   expect(await page.locator('#path').innerText()).toContain('Change: ');
-  await expect.poll(() => page.locator('#services tr').last().innerText(), { timeout: 10_000 }).toMatch(/\d+ lost/);
+  await expect.poll(() => page.locator('#services tr').last().innerText()).toMatch(/\d+ lost/);
   expect(opened.errors).toEqual([]);
 });

@@ -39,7 +39,7 @@ beforeAll(async () => {
   agent = cluster.startAgent(node);
   await waitForAgents(cluster.lab, [agent], signal);
   for (const family of ipFamilies) await until(async () => (await connect('tcp', family)).status === 'answered');
-}, 60_000);
+});
 
 afterAll(async () => {
   await client?.[Symbol.asyncDispose]();
@@ -103,7 +103,7 @@ test('an agent killed and started again three times fails no connection, TCP or 
     }
   });
   expect(failed).toEqual([]);
-}, 60_000);
+});
 
 test('an agent heals a flushed ruleset, and says who flushed it', async () => {
   await node.run('nft', ['flush', 'ruleset'], {});
@@ -116,4 +116,4 @@ test('an agent heals a flushed ruleset, and says who flushed it', async () => {
   const healed = (await readLog(agent)).filter(({ msg }) => msg === 'drift: another process changed the rules');
   expect(healed).toHaveLength(2);
   for (const line of healed) expect(line).toMatchObject({ level: 'warn', kind: 'table', process: { name: 'nft' } });
-}, 60_000);
+});

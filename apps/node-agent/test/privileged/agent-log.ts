@@ -22,11 +22,11 @@ export function parseLog(text: string): readonly LogLine[] {
     .map((line) => (line.startsWith('{') ? (JSON.parse(line) as LogLine) : { level: 'text', time: 0, msg: line }));
 }
 
-/** Resolves when `condition` holds; asks every 20 ms for 15 s at most. */
+/** Resolves when `condition` holds; asks every 20 ms for 60 s at most. */
 export async function until(condition: () => Promise<boolean>): Promise<void> {
-  const end = Date.now() + 15_000;
+  const end = Date.now() + 60_000;
   while (!(await condition())) {
-    if (Date.now() > end) throw new Error('did not come true within 15 s');
+    if (Date.now() > end) throw new Error('did not come true within 60 s');
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

@@ -37,7 +37,7 @@ beforeAll(async () => {
   startEchoServer(pod, { pod: 'echo', tcp: [8080] });
   self = stack.use(await createProber(node, signal));
   inPod = stack.use(await createProber(await cluster.lab.addPod(node, 'caller'), signal));
-}, 60_000);
+});
 
 afterAll(() => stack.disposeAsync());
 
@@ -117,5 +117,5 @@ describe.each(agentModes)('in the %s mode', (mode: AgentMode) => {
     }
     process.kill(agent.pid, 'SIGTERM');
     await agent.ended;
-  }, 60_000);
+  });
 });

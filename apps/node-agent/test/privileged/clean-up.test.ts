@@ -26,7 +26,7 @@ beforeAll(async () => {
   [node, other] = cluster.lab.nodes as [LabNode, LabNode];
   const spec = { ipFamilyPolicy: 'PreferDualStack' as const, ports: [{ port: 80 }] };
   await cluster.api.create(apiResources.services, { metadata: { name: 'cart', namespace: 'default' }, spec }, signal);
-}, 60_000);
+});
 
 afterAll(() => cluster[Symbol.asyncDispose]());
 
@@ -75,7 +75,7 @@ describe('a second agent on a node', () => {
     await waitForAgents(cluster.lab, [third, elsewhere], signal);
     await third.stop();
     await elsewhere.stop();
-  }, 60_000);
+  });
 
   test('is refused before it touches anything, and so is a clean-up', async () => {
     const first = cluster.startAgent(node);
@@ -85,7 +85,7 @@ describe('a second agent on a node', () => {
     expect(result.stderr).toMatch(/^switchyard-agent: an agent runs on this node: pid \d+ .*; stop it first\n$/);
     expect(await run('nft', ['list', 'tables'])).toBe('table inet switchyard\n');
     await first.stop();
-  }, 60_000);
+  });
 });
 
 describe('the clean-up', () => {
@@ -101,7 +101,7 @@ describe('the clean-up', () => {
     );
     expect(await run('nft', ['list', 'tables'])).toBe('');
     expect(await agent('--cleanup')).toMatchObject({ exitCode: 0, stdout: 'nothing to remove\n', stderr: '' });
-  }, 60_000);
+  });
 
   test('is refused beside a kube-proxy that has not written its rules, and done when it has', async () => {
     const left = cluster.startAgent(node);
@@ -123,7 +123,7 @@ describe('the clean-up', () => {
       expect(await run('nft', ['list', 'tables'])).toBe(tables);
       await kubeProxy.stop();
     }
-  }, 60_000);
+  });
 
   test("leaves kube-proxy's rules alone unless it is told to", async () => {
     await loadKubeProxy(['nft', 'legacy']);
@@ -152,7 +152,7 @@ describe('the clean-up', () => {
       expect(saved).toContain('-j SITE-RULES');
     }
     expect((await agent('--cleanup', '--switchyard-cleanup-kube-proxy')).stdout).toBe('nothing to remove\n');
-  }, 60_000);
+  });
 
   test('says what it cannot do, does the rest, and ends with 1', async () => {
     await loadKubeProxy(['nft']);
@@ -175,5 +175,5 @@ describe('the clean-up', () => {
     await run('nft', ['delete', 'chain', 'ip', 'nat', 'site']);
     expect(await agent('--cleanup', '--switchyard-cleanup-kube-proxy')).toMatchObject({ exitCode: 0 });
     expect(await run('iptables-nft-save', [])).not.toContain(':KUBE-SERVICES');
-  }, 60_000);
+  });
 });

@@ -35,7 +35,7 @@ beforeAll(async () => {
   [node] = cluster.lab.nodes as [LabNode];
   await addEchoService(cluster, { node, nodePort }, signal);
   client = stack.use(await createProber(cluster.lab.client, signal));
-}, 60_000);
+});
 
 afterAll(() => stack.disposeAsync());
 

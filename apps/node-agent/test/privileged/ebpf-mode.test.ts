@@ -34,7 +34,7 @@ beforeAll(async () => {
   ({ clusterIp } = await addEchoService(cluster, { node, nodePort }, signal));
   inPod = stack.use(await createProber(await cluster.lab.addPod(node, 'caller'), signal));
   client = stack.use(await createProber(cluster.lab.client, signal));
-}, 60_000);
+});
 
 afterAll(() => stack.disposeAsync());
 
@@ -143,4 +143,4 @@ test('a bridge that comes while the agent runs, with or without netfilter for br
   await ip(node, 'link', 'del', 'port1');
   await ip(node, 'link', 'del', 'br1');
   await running.stop();
-}, 60_000);
+});

@@ -60,7 +60,7 @@ beforeAll(async () => {
     const endpoints = [{ addresses: [pod.addresses[family]!], nodeName: node.nodeName, conditions: { ready: true } }];
     await cluster.api.create(apiResources.endpointSlices, { metadata, addressType: family, ports, endpoints }, signal);
   }
-}, 60_000);
+});
 
 afterAll(async () => {
   await client?.[Symbol.asyncDispose]();
@@ -116,7 +116,7 @@ describe('with CAP_NET_ADMIN alone and read-only /proc/sys and /sys', () => {
     ]);
     expect(await run('cat', established)).toBe(before);
     await agent.stop();
-  }, 60_000);
+  });
 
   test('nothing is left to warn of after --init-only with full rights, which changes no rule', async () => {
     await run('nft', 'flush', 'ruleset');
@@ -137,7 +137,7 @@ describe('with CAP_NET_ADMIN alone and read-only /proc/sys and /sys', () => {
     await serves();
     expect(await warnings(agent)).toEqual([]);
     await agent.stop();
-  }, 60_000);
+  });
 });
 
 test('with CAP_NET_ADMIN alone /debug/losses shows what Services refuse, by their counters, and says what it lacks', async () => {
@@ -156,7 +156,7 @@ test('with CAP_NET_ADMIN alone /debug/losses shows what Services refuse, by thei
     / - +default\/empty:\/TCP +\S+ +node +\d+ +noEndpoints +no endpoint of default\/empty:\/TCP is usable/,
   );
   await agent.stop();
-}, 60_000);
+});
 
 describe('taking over from kube-proxy with CAP_NET_ADMIN alone', () => {
   const service = { ipFamily: 'IPv4', name: 'x', clusterIp: '10.96.9.9', port: 80, nodePort: 30999 } as const;
@@ -177,7 +177,7 @@ describe('taking over from kube-proxy with CAP_NET_ADMIN alone', () => {
     const agent = await takeOver('nft');
     expect(await warnings(agent)).toEqual([]);
     expect(await run('iptables-nft-save')).not.toMatch(/^:KUBE-SERVICES/m);
-  }, 60_000);
+  });
 
   test('rules of iptables-legacy stay, with a warning that names the right that is missing; ours work', async () => {
     const agent = await takeOver('legacy');
@@ -188,7 +188,7 @@ describe('taking over from kube-proxy with CAP_NET_ADMIN alone', () => {
       },
     ]);
     expect(await run('iptables-legacy-save')).toMatch(/^:KUBE-SERVICES/m);
-  }, 60_000);
+  });
 });
 
 test('a host that cannot run the dataplane keeps its settings: they are made after it was asked', async () => {

@@ -51,7 +51,7 @@ beforeAll(async () => {
     missing: await agentWithPath('missing-nft', await programsExceptNft()),
   };
   stack.use(makeForeignTables(netns));
-}, 60_000);
+});
 
 afterAll(() => stack.disposeAsync());
 

@@ -32,7 +32,7 @@ beforeAll(async () => {
   await addEchoService(cluster, { node, nodePort }, signal);
   self = stack.use(await createProber(node, signal));
   client = stack.use(await createProber(cluster.lab.client, signal));
-}, 60_000);
+});
 
 afterAll(() => stack.disposeAsync());
 

@@ -17,7 +17,7 @@ beforeAll(async () => {
   [node] = cluster.lab.nodes as [LabNode];
   const spec = { ipFamilyPolicy: 'PreferDualStack' as const, ports: [{ port: 80 }] };
   await cluster.api.create(apiResources.services, { metadata: { name: 'cart', namespace: 'default' }, spec }, signal);
-}, 60_000);
+});
 
 afterAll(() => cluster[Symbol.asyncDispose]());
 
@@ -61,7 +61,7 @@ describe('before everything was listed', () => {
     await agent.stop();
     expect(await agent.ended).toBe(0);
     expect(await rulesetOf(node)).toBe('');
-  }, 60_000);
+  });
 
   test('nothing of what is there is written, the heartbeat included, though it differs from the cluster', async () => {
     const first = cluster.startAgent(node);
@@ -80,7 +80,7 @@ describe('before everything was listed', () => {
     await monitor.stop();
     const noticed = (await readLog(monitor)).map(({ msg }) => msg).filter((line) => /heartbeat|switchyard /.test(line));
     expect(noticed).toEqual([]);
-  }, 60_000);
+  });
 });
 
 describe('the age of the rules', () => {
@@ -105,7 +105,7 @@ describe('the age of the rules', () => {
     // The last heartbeat may be ten seconds older than the end of its process.
     expect(line?.['forSeconds']).toBeLessThan((performance.now() - killedAt) / 1000 + 11);
     await next.stop();
-  }, 60_000);
+  });
 
   test('is kept small by an agent that has nothing to do', async () => {
     const agent = cluster.startAgent(node);
@@ -116,7 +116,7 @@ describe('the age of the rules', () => {
     expect(Number(age)).toBeLessThan(8);
     expect((await readLog(agent)).filter(({ level }) => level === 'warn')).toEqual([]);
     await agent.stop();
-  }, 60_000);
+  });
 });
 
 test('a stop leaves every rule as it is', async () => {
@@ -126,4 +126,4 @@ test('a stop leaves every rule as it is', async () => {
   await agent.stop();
   expect(await agent.ended).toBe(0);
   expect(await rulesetOf(node)).toBe(before);
-}, 60_000);
+});

@@ -47,7 +47,7 @@ beforeAll(async () => {
     endpoints: [{ addresses: [pod.addresses.IPv4 ?? ''], nodeName: node.nodeName, conditions: { ready: true } }],
   };
   await cluster.api.create(apiResources.endpointSlices, slice, signal);
-}, 60_000);
+});
 
 beforeEach(async () => {
   mounts = await startMounts();
@@ -157,7 +157,7 @@ test('in all six directions the agent alone is started again, once, though the s
     agent = startContainer('agent');
     await serves(agent, mode);
   }
-}, 110_000);
+});
 
 test('where no set-up has mounted bpffs the agent stays in its mode, says so, and changes when the node has one', async () => {
   await writeMode('nftables');
@@ -188,4 +188,4 @@ test('where no set-up has mounted bpffs the agent stays in its mode, says so, an
   await writeMode('ebpf', 'looked at again at once');
   expect(await agent.ended).toBe(1);
   await serves(startContainer('agent'), 'ebpf');
-}, 110_000);
+});

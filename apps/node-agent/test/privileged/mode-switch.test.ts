@@ -61,7 +61,7 @@ beforeAll(async () => {
       }),
     ),
   );
-}, 60_000);
+});
 
 afterAll(() => stack.disposeAsync());
 

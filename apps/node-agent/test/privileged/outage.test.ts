@@ -29,7 +29,7 @@ beforeAll(async () => {
   nodePort = created.spec?.ports?.[0]?.nodePort ?? 0;
   await cluster.api.create(apiResources.deployments, deployment, signal);
   await until(async () => (await addresses()).includes('10.244.1.'));
-}, 60_000);
+});
 
 afterAll(async () => {
   await cluster?.[Symbol.asyncDispose]();
@@ -76,7 +76,7 @@ test('an API server that is away, and has forgotten the past when it is back, co
     const back = (await readLog(agent)).filter(({ msg }) => msg === 'the API server is back');
     return resources.isSubsetOf(new Set(back.map(({ resource }) => String(resource))));
   });
-}, 60_000);
+});
 
 test('an agent that is killed, and started again, costs no request and writes nothing', async () => {
   const lost = await lostDuring(async () => {
@@ -89,4 +89,4 @@ test('an agent that is killed, and started again, costs no request and writes no
   expect(lost).toEqual([]);
   const applied = (await readLog(agent)).filter(({ msg }) => msg === 'applied');
   expect(new Set(applied.map(({ writes }) => writes))).toEqual(new Set([0]));
-}, 60_000);
+});

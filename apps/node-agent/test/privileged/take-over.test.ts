@@ -48,7 +48,7 @@ beforeAll(async () => {
   );
   for (const ip of made.spec?.clusterIPs ?? []) clusterIps[ip.includes(':') ? 'IPv6' : 'IPv4'] = ip;
   for (const family of ipFamilies) await expose(family);
-}, 60_000);
+});
 
 afterAll(async () => {
   await client?.[Symbol.asyncDispose]();
@@ -189,7 +189,7 @@ describe.each(Object.entries(situations))('after %s', (_, { load, save, ofKubePr
     // A connection that kube-proxy's rules translated goes on.
     expect(held.connection && (await held.connection.exchange('still there?'))).toEqual({ status: 'echoed' });
     await held.connection?.close();
-  }, 60_000);
+  });
 
   test('they stay if configured, and the rules of the agent still come first', async () => {
     const agent = cluster.startAgent(node, { args: ['--switchyard-kube-proxy-rules=keep'] });
@@ -203,5 +203,5 @@ describe.each(Object.entries(situations))('after %s', (_, { load, save, ofKubePr
     expect(await save()).toMatch(ofKubeProxy);
     expect(answers).toEqual(new Set(['right']));
     await agent.stop();
-  }, 60_000);
+  });
 });

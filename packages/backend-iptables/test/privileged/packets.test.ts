@@ -137,7 +137,7 @@ describe('NodePorts on loopback', () => {
     const withRules: Given = { pods: ['near'], localhostNodePorts: true };
     await apply(withRules);
     await run(site.node, `iptables-${variant} -F KUBE-FIREWALL`);
-    await expect.poll(() => prober.probe(request), { timeout: 5000 }).toMatchObject({ by: 'loopback' });
+    await expect.poll(() => prober.probe(request)).toMatchObject({ by: 'loopback' });
     await apply(withRules);
     expect(await prober.probe(request)).toMatchObject({ status: 'timeout' });
     // The node itself is not shut out.

@@ -165,5 +165,5 @@ describe.each(ipFamilies)('%s', (family) => {
       listed.push(`# ${title}\n${differences(listing, first)}`);
     }
     await expect(listed.join('\n')).toMatchFileSnapshot(`../golden/listed-${family.toLowerCase()}.nft`);
-  }, 120_000);
+  });
 });

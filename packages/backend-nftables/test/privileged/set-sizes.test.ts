@@ -46,4 +46,4 @@ test('sets grow and shrink over every kind of class, and are adopted at each siz
     expect(await restarted.full(table)).toEqual({ status: 'applied', writes: 0 });
     await restarted.backend[Symbol.asyncDispose]();
   }
-}, 60_000);
+});

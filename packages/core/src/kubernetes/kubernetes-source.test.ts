@@ -59,8 +59,7 @@ function start(): ClusterState {
   return state;
 }
 
-const until = (condition: () => boolean): Promise<void> =>
-  expect.poll(condition, { interval: 1, timeout: 5000 }).toBe(true);
+const until = (condition: () => boolean): Promise<void> => expect.poll(condition, { interval: 1 }).toBe(true);
 
 test('nothing is in sync before each of the four resources was listed', async () => {
   const state = start();

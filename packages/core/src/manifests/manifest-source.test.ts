@@ -40,7 +40,7 @@ class Follower {
 
   /** The next batch. */
   async told(): Promise<readonly string[]> {
-    await expect.poll(() => this.#unread.length, { interval: 2, timeout: 5000 }).toBeGreaterThan(0);
+    await expect.poll(() => this.#unread.length, { interval: 2 }).toBeGreaterThan(0);
     return this.#unread.shift() ?? [];
   }
 }
@@ -68,7 +68,7 @@ async function write(name: string, ...documents: readonly string[]): Promise<voi
 
 /** Waits until `count` lines at info or above were logged. */
 async function logged(count: number): Promise<readonly string[]> {
-  await expect.poll(() => log.transitions.length, { interval: 2, timeout: 5000 }).toBe(count);
+  await expect.poll(() => log.transitions.length, { interval: 2 }).toBe(count);
   return log.transitions;
 }
 

@@ -14,7 +14,7 @@ import {
   startDockerEngine,
 } from '../../src/index.ts';
 
-const signal = AbortSignal.timeout(300_000);
+const { signal } = new AbortController();
 const families = ['IPv4', 'IPv6'] as const;
 let lab: Lab;
 let engine: DockerEngine;
@@ -47,7 +47,7 @@ async function startServer(name: string, options: readonly string[]): Promise<Re
 async function expectAnswer(from: LabHost, address: string, answer: string): Promise<void> {
   await using prober = await createProber(from, signal);
   const probe = { protocol: 'http', address, port: 80, path: '/' } as const;
-  await expect.poll(() => prober.probe(probe), { timeout: 10_000 }).toMatchObject({ status: 'answered', body: answer });
+  await expect.poll(() => prober.probe(probe)).toMatchObject({ status: 'answered', body: answer });
 }
 
 /** Result of connecting to a port without a listener: `ECONNREFUSED` if the host answers. */

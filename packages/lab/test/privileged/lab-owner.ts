@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { ipFamilies, millis, systemClock } from '@switchyard/core';
 import { createLab } from '../../src/index.ts';
 
-const signal = AbortSignal.timeout(20_000);
+const signal = AbortSignal.timeout(60_000);
 const lab = await createLab({ name: process.argv[2] ?? '', nodes: 1, ipFamilies }, signal);
 const [node] = lab.nodes;
 if (node === undefined) throw new Error('no node');

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { createLab, destroyLab, type Lab, listLabs } from '../../src/index.ts';
 import { labTraces } from './lab-traces.ts';
 
-const signal = AbortSignal.timeout(110_000);
+const { signal } = new AbortController();
 const owners = fileURLToPath(new URL('./lab-owner.ts', import.meta.url));
 
 function make(name: string, nodes = 1): Promise<Lab> {

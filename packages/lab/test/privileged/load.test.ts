@@ -2,7 +2,7 @@ import { ipFamilies, millis, systemClock } from '@switchyard/core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createLab, createProber, type Lab, type LoadResult, startEchoServer, startLoad } from '../../src/index.ts';
 
-const signal = AbortSignal.timeout(100_000);
+const { signal } = new AbortController();
 let lab: Lab;
 
 beforeAll(async () => {

@@ -12,7 +12,7 @@ import {
   startEchoServer,
 } from '../../src/index.ts';
 
-const signal = AbortSignal.timeout(110_000);
+const { signal } = new AbortController();
 const [httpPort, tcpPort, udpPort] = [8080, 9090, 9091];
 let lab: Lab;
 let pods: readonly LabPod[];

@@ -9,7 +9,7 @@ import {
   startEchoServer,
 } from '../../src/index.ts';
 
-const signal = AbortSignal.timeout(60_000);
+const { signal } = new AbortController();
 
 async function untilAnswered(prober: Prober, request: ProbeRequest): Promise<ProbeResult> {
   for (;;) {

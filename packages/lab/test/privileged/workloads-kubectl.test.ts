@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test, type TestContext } from 'vitest';
 import { zeroapp } from '../../src/index.ts';
 import { type LabCluster, startLabCluster, until } from '../support/lab-cluster.ts';
 
-const signal = AbortSignal.timeout(110_000);
+const { signal } = new AbortController();
 const hasKubectl = spawnSync('kubectl', ['version', '--client']).status === 0;
 let cluster: LabCluster;
 let kubeconfig: string;
@@ -50,7 +50,7 @@ test('kubectl apply, rollout status, restart, scale and delete end when the work
   await kubectl(['delete', 'deploy/zeroapp', 'svc/zeroapp']);
   const nothingLeft = async (): Promise<true | undefined> =>
     (await kubectl(['get', 'pods,endpointslices,services', '-o', 'name'])).trim() === '' ? true : undefined;
-  await until('all is gone', nothingLeft, signal);
+  await until('all is gone', nothingLeft);
 });
 
 test('kubectl run and delete of a bare pod', async ({ skip }) => {

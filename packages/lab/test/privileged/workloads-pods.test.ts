@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type WorkloadEvent } from '../../src/index.ts';
 import { type LabCluster, startLabCluster, until } from '../support/lab-cluster.ts';
 
-const signal = AbortSignal.timeout(110_000);
+const { signal } = new AbortController();
 let cluster: LabCluster;
 
 beforeAll(async () => {
@@ -61,12 +61,12 @@ test('a grace period can be shortened while it runs, and --force ends the proces
   await create('forced', { command }, { terminationGracePeriodSeconds: 2000 });
   const [slow, forced] = [await running('slow'), await running('forced')];
   for (const name of ['slow', 'forced']) await cluster.api.delete(apiResources.pods, { name }, {}, signal);
-  await until('SIGTERM', async () => eventsOf(slow).find(({ kind }) => kind === 'sigtermSent'), signal);
+  await until('SIGTERM', async () => eventsOf(slow).find(({ kind }) => kind === 'sigtermSent'));
   await cluster.api.delete(apiResources.pods, { name: 'slow' }, { gracePeriodSeconds: 10 }, signal);
   await cluster.api.delete(apiResources.pods, { name: 'forced' }, { gracePeriodSeconds: 0 }, signal);
   for (const pod of [slow, forced]) {
-    await until('the process is gone', async () => (existsSync(`/proc/${pidOf(pod)}`) ? undefined : true), signal);
-    await until('the namespace is gone', async () => (hasNamespace(pod) ? undefined : true), signal);
+    await until('the process is gone', async () => (existsSync(`/proc/${pidOf(pod)}`) ? undefined : true));
+    await until('the namespace is gone', async () => (hasNamespace(pod) ? undefined : true));
   }
 });
 
@@ -80,26 +80,18 @@ test('a crashed process is started again: at once, then with back-off; a Service
     signal,
   );
   await create('crashing', { command: ['bash', '-c', 'sleep 0.1; exit 3'] });
-  const pod = await until(
-    'CrashLoopBackOff',
-    async () => {
-      const current = await cluster.api.get(apiResources.pods, { name: 'crashing' }, signal);
-      const waiting = current.status?.containerStatuses?.[0]?.state?.['waiting'] as { reason?: string } | undefined;
-      return waiting?.reason === 'CrashLoopBackOff' ? current : undefined;
-    },
-    signal,
-  );
+  const pod = await until('CrashLoopBackOff', async () => {
+    const current = await cluster.api.get(apiResources.pods, { name: 'crashing' }, signal);
+    const waiting = current.status?.containerStatuses?.[0]?.state?.['waiting'] as { reason?: string } | undefined;
+    return waiting?.reason === 'CrashLoopBackOff' ? current : undefined;
+  });
   expect(pod.status).toMatchObject({ phase: 'Running', containerStatuses: [{ restartCount: 1, ready: false }] });
-  await until(
-    'the slice shows it unready',
-    async () => {
-      const labelSelector = 'kubernetes.io/service-name=crashing';
-      const { items } = await cluster.api.list(apiResources.endpointSlices, { labelSelector }, signal);
-      return items[0]?.endpoints?.[0]?.conditions?.ready === false ? true : undefined;
-    },
-    signal,
-  );
-  const third = await until('a third start', async () => starts(pod)[2], signal);
+  await until('the slice shows it unready', async () => {
+    const labelSelector = 'kubernetes.io/service-name=crashing';
+    const { items } = await cluster.api.list(apiResources.endpointSlices, { labelSelector }, signal);
+    return items[0]?.endpoints?.[0]?.conditions?.ready === false ? true : undefined;
+  });
+  const third = await until('a third start', async () => starts(pod)[2]);
   const [first = NaN, second = NaN] = starts(pod);
   expect(second - first).toBeLessThan(450);
   expect(third - second).toBeGreaterThan(500); // 10 s of back-off on a scale of 0.05
@@ -111,14 +103,10 @@ test('with restartPolicy Never a pod that exits is Succeeded or Failed and leave
   await create('once', { command: ['true'] }, { restartPolicy: 'Never' });
   await create('wrong', { command: ['bash', '-c', 'exit 7'] }, { restartPolicy: 'Never' });
   const phase = (name: string, wanted: string) =>
-    until(
-      `${name} is ${wanted}`,
-      async () => {
-        const { status } = await cluster.api.get(apiResources.pods, { name }, signal);
-        return status?.phase === wanted ? status : undefined;
-      },
-      signal,
-    );
+    until(`${name} is ${wanted}`, async () => {
+      const { status } = await cluster.api.get(apiResources.pods, { name }, signal);
+      return status?.phase === wanted ? status : undefined;
+    });
   expect((await phase('once', 'Succeeded')).containerStatuses?.[0]?.state).toMatchObject({
     terminated: { exitCode: 0 },
   });
@@ -135,14 +123,10 @@ test('a pod that fits nowhere is Pending with a reason, and goes where room is m
   await cordon('node1', true);
   await cordon('node2', true);
   await create('waiting', {});
-  const condition = await until(
-    'a reason',
-    async () => {
-      const { status } = await cluster.api.get(apiResources.pods, { name: 'waiting' }, signal);
-      return status?.conditions?.find(({ type }) => type === 'PodScheduled');
-    },
-    signal,
-  );
+  const condition = await until('a reason', async () => {
+    const { status } = await cluster.api.get(apiResources.pods, { name: 'waiting' }, signal);
+    return status?.conditions?.find(({ type }) => type === 'PodScheduled');
+  });
   expect(condition).toMatchObject({
     status: 'False',
     reason: 'Unschedulable',
@@ -200,7 +184,7 @@ test('a dual-stack Service has a slice per family, named ports resolved, hints f
     const labelSelector = 'kubernetes.io/service-name=dual';
     return (await cluster.api.list(apiResources.endpointSlices, { labelSelector }, signal)).items;
   };
-  const both = await until('two slices', async () => ((await slices()).length === 2 ? slices() : undefined), signal);
+  const both = await until('two slices', async () => ((await slices()).length === 2 ? slices() : undefined));
   const shown = both.map(({ addressType, ports, endpoints }) => [
     addressType,
     ports?.[0]?.port,
@@ -215,7 +199,7 @@ test('a dual-stack Service has a slice per family, named ports resolved, hints f
   ]);
   expect(both.every((slice) => slice.metadata.ownerReferences?.[0]?.uid === service.metadata.uid)).toBe(true);
   await cluster.api.delete(apiResources.services, { name: 'dual' }, {}, signal);
-  await until('no slices', async () => ((await slices()).length === 0 ? true : undefined), signal);
+  await until('no slices', async () => ((await slices()).length === 0 ? true : undefined));
   await cluster.api.delete(apiResources.pods, { name: 'dual' }, { gracePeriodSeconds: 1 }, signal);
   await gone('dual');
 });
@@ -231,14 +215,10 @@ test('new workloads take up what the old ones left: same address, one restart mo
 
   await cluster.startWorkloads();
   await gone('leaving');
-  const after = await until(
-    'a restart',
-    async () => {
-      const pod = await cluster.api.get(apiResources.pods, { name: 'kept' }, signal);
-      return pod.status?.containerStatuses?.[0]?.restartCount === 1 && isReady(pod) ? pod : undefined;
-    },
-    signal,
-  );
+  const after = await until('a restart', async () => {
+    const pod = await cluster.api.get(apiResources.pods, { name: 'kept' }, signal);
+    return pod.status?.containerStatuses?.[0]?.restartCount === 1 && isReady(pod) ? pod : undefined;
+  });
   expect([after.metadata.uid, after.status?.podIPs]).toEqual([before.metadata.uid, before.status?.podIPs]);
   await cluster.api.delete(apiResources.pods, { name: 'kept' }, { gracePeriodSeconds: 1 }, signal);
   await gone('kept');
@@ -255,32 +235,22 @@ async function create(name: string, container: Partial<Container>, spec: Partial
 }
 
 function running(name: string): Promise<Pod> {
-  return until(
-    `${name} is Running`,
-    async () => {
-      const pod = await cluster.api.get(apiResources.pods, { name }, signal);
-      return pod.status?.phase === 'Running' ? pod : undefined;
-    },
-    signal,
-  );
+  return until(`${name} is Running`, async () => {
+    const pod = await cluster.api.get(apiResources.pods, { name }, signal);
+    return pod.status?.phase === 'Running' ? pod : undefined;
+  });
 }
 
 function ready(name: string): Promise<Pod> {
-  return until(
-    `${name} is Ready`,
-    async () => {
-      const pod = await cluster.api.get(apiResources.pods, { name }, signal);
-      return isReady(pod) ? pod : undefined;
-    },
-    signal,
-  );
+  return until(`${name} is Ready`, async () => {
+    const pod = await cluster.api.get(apiResources.pods, { name }, signal);
+    return isReady(pod) ? pod : undefined;
+  });
 }
 
 async function gone(name: string): Promise<void> {
-  await until(
-    `${name} is gone`,
-    async () => ((await cluster.api.find(apiResources.pods, { name }, signal)) === undefined ? true : undefined),
-    signal,
+  await until(`${name} is gone`, async () =>
+    (await cluster.api.find(apiResources.pods, { name }, signal)) === undefined ? true : undefined,
   );
 }
 

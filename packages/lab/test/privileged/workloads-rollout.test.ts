@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createProber, type WorkloadEvent, zeroapp } from '../../src/index.ts';
 import { type LabCluster, startLabCluster, until } from '../support/lab-cluster.ts';
 
-const signal = AbortSignal.timeout(110_000);
+const { signal } = new AbortController();
 const scale = 0.1;
 let cluster: LabCluster;
 
@@ -39,21 +39,17 @@ test('a rollout of the example: conditions, order, places and times', async () =
 
   await api.patch(apiResources.deployments, ref, { kind: 'strategic', body: restart }, signal);
   const fresh = await readyPod(old.metadata.uid);
-  await until('the old pod gets SIGTERM', async () => events.find(({ kind }) => kind === 'sigtermSent'), signal);
+  await until('the old pod gets SIGTERM', async () => events.find(({ kind }) => kind === 'sigtermSent'));
   expect(await ask(old)).toMatchObject({ status: 'answered', by: old.metadata.name });
-  await until('the old pod is gone', async () => ((await cluster.pods()).length === 1 ? true : undefined), signal);
+  await until('the old pod is gone', async () => ((await cluster.pods()).length === 1 ? true : undefined));
   expect((await ask(old)).status).not.toBe('answered');
   expect(await ask(fresh)).toMatchObject({ status: 'answered', by: fresh.metadata.name });
   expect(fresh.spec?.nodeName).not.toBe(old.spec?.nodeName);
 
-  const done = await until(
-    'the last status',
-    async () => {
-      const current = await api.get(apiResources.deployments, ref, signal);
-      return current.status?.terminatingReplicas === 0 ? current : undefined;
-    },
-    signal,
-  );
+  const done = await until('the last status', async () => {
+    const current = await api.get(apiResources.deployments, ref, signal);
+    return current.status?.terminatingReplicas === 0 ? current : undefined;
+  });
   expect(done.status).toMatchObject({ observedGeneration: 2, replicas: 1, updatedReplicas: 1, availableReplicas: 1 });
   stop.abort();
   await Promise.all(following);
@@ -94,17 +90,13 @@ test('a rollout of the example: conditions, order, places and times', async () =
 });
 
 async function readyPod(otherThan = ''): Promise<Pod> {
-  return until(
-    'a ready pod',
-    async () => {
-      const pods = await cluster.pods();
-      return pods.find(({ metadata, status }) => {
-        const isReady = status?.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True');
-        return metadata.uid !== otherThan && isReady === true;
-      });
-    },
-    signal,
-  );
+  return until('a ready pod', async () => {
+    const pods = await cluster.pods();
+    return pods.find(({ metadata, status }) => {
+      const isReady = status?.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True');
+      return metadata.uid !== otherThan && isReady === true;
+    });
+  });
 }
 
 async function collect<T>(

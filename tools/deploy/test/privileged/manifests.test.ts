@@ -13,7 +13,7 @@ import { debianKubectl, type Overlay, overlays, renderKustomize } from '../../ku
 
 // Renders by the real kubectl and by Helm's template engine, and holds the results against Kubernetes' own schemas.
 
-const signal = AbortSignal.timeout(600_000);
+const { signal } = new AbortController();
 let byOverlay: ReadonlyMap<Overlay, readonly KubeObject[]>;
 
 beforeAll(async () => {

@@ -15,7 +15,7 @@ interface Exports {
   readonly exports: object;
 }
 
-const signal = AbortSignal.timeout(500_000);
+const { signal } = new AbortController();
 const tsc = join(root, 'node_modules/.bin/tsc');
 /** Examples that need the model alone. */
 const exampleTools = ['node-endpoints', 'drain'];

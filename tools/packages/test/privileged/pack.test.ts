@@ -10,7 +10,7 @@ import { packPackage, type Pack, publicPackages } from '../../pack.ts';
 
 // The packages as npm would deliver them, made from the output of `tsc -b`.
 
-const signal = AbortSignal.timeout(300_000);
+const { signal } = new AbortController();
 const packages = publicPackages();
 const packs = new Map<string, Pack>();
 let folder = '';

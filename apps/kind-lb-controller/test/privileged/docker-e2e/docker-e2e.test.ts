@@ -16,8 +16,8 @@ import {
   readiness,
 } from './services.ts';
 
-const signal = AbortSignal.timeout(600_000);
-const soon = { timeout: 30_000, interval: 100 };
+const { signal } = new AbortController();
+const soon = { interval: 100 };
 let environment: E2eEnvironment;
 let controller: LabProcess;
 
@@ -188,7 +188,7 @@ describe('a load balancer keeps its address and comes back', () => {
   ])('when %s', async (_, disturb) => {
     const before = await Promise.all(environment.clusters.map(({ api }) => addressOf(api, 'web')));
     await disturb();
-    for (const address of before) await expect.poll(() => answers(address), { timeout: 60_000 }).toEqual(bothNodes);
+    for (const address of before) await expect.poll(() => answers(address)).toEqual(bothNodes);
     expect(await Promise.all(environment.clusters.map(({ api }) => addressOf(api, 'web')))).toEqual(before);
     expect(await environment.all()).toHaveLength(2);
   });

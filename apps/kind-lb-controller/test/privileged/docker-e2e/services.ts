@@ -51,7 +51,7 @@ export async function addressOf(api: ObjectClient, name: string): Promise<string
     [address] = addressesIn(await read(api, name));
     return address;
   };
-  await expect.poll(ask, { timeout: 30_000, interval: 100 }).toBeDefined();
+  await expect.poll(ask, { interval: 100 }).toBeDefined();
   return address ?? '';
 }
 
@@ -72,7 +72,7 @@ export async function removeService(api: ObjectClient, name: string): Promise<vo
 /** Requests its deletion and waits for it, which requires the removal of its finalizer. */
 export async function deleteService(api: ObjectClient, name: string): Promise<void> {
   await removeService(api, name);
-  await expect.poll(() => exists(api, name), { timeout: 30_000, interval: 100 }).toBe(false);
+  await expect.poll(() => exists(api, name), { interval: 100 }).toBe(false);
 }
 
 async function exists(api: ObjectClient, name: string): Promise<boolean> {

@@ -15,7 +15,7 @@ import {
   startDockerSite,
 } from './docker-site.ts';
 
-const signal = AbortSignal.timeout(600_000);
+const { signal } = new AbortController();
 const stack = new AsyncDisposableStack();
 let site: DockerSite;
 let one: RuntimeUnderTest;
@@ -37,7 +37,7 @@ afterAll(() => stack.disposeAsync());
 async function untilServing({ addresses }: LoadBalancerSpec): Promise<void> {
   for (const address of addresses) {
     await expect
-      .poll(() => client.probe({ protocol: 'http', address, port: 80 }), { timeout: 10_000, interval: 20 })
+      .poll(() => client.probe({ protocol: 'http', address, port: 80 }), { interval: 20 })
       .toMatchObject({ status: 'answered', httpStatus: 200 });
   }
 }
@@ -60,12 +60,14 @@ async function containers(): Promise<readonly string[]> {
 async function untilDisturbed(spec: LoadBalancerSpec, act: () => Promise<unknown>): Promise<void> {
   const before = one.disturbed.length;
   await act();
-  await expect.poll(() => one.disturbed.slice(before), { timeout: 5000, interval: 20 }).toContainEqual([spec.id]);
+  await expect.poll(() => one.disturbed.slice(before), { interval: 20 }).toContainEqual([spec.id]);
 }
 
 describe('a load balancer', () => {
   const web = siteSpec('web', 1);
   const name = nameOf(web);
+  /** Milliseconds that the engine needed for the first container: its speed on this machine. */
+  let first = Infinity;
 
   test('gets addresses from the top end of the network, not those that others have', async () => {
     const source = await one.runtime.addressSource(signal);
@@ -77,7 +79,9 @@ describe('a load balancer', () => {
   });
 
   test('is a container with its addresses', async () => {
+    const begin = performance.now();
     const outcome = await one.runtime.ensure(web, signal);
+    first = performance.now() - begin;
     expect(outcome).toEqual({ status: 'applied', where: `container ${name}`, published: [] });
     await untilServing(web);
     expect(await one.runtime.list('c', signal)).toEqual([{ id: web.id, addresses: web.addresses }]);
@@ -112,9 +116,10 @@ describe('a load balancer', () => {
     const begin = performance.now();
     await untilDisturbed(web, () => site.docker(...command));
     expect(await one.runtime.ensure(web, signal)).toMatchObject({ status: 'applied' });
-    expect(performance.now() - begin).toBeLessThan(15_000);
+    expect(performance.now() - begin).toBeLessThan(10_000 + 3 * first);
     await untilServing(web);
-    process.stdout.write(`${what}: serves again ${Math.round(performance.now() - begin)} ms later\n`);
+    const took = Math.round(performance.now() - begin);
+    process.stdout.write(`${what}: serves again ${took} ms later; the first container took ${Math.round(first)} ms\n`);
     expect(await containers()).toEqual([name]);
   });
 
@@ -262,7 +267,7 @@ test('ports are published under the same number where it is free, and a new cont
   ]);
   const before = await idOf(first);
   const published = { protocol: 'http', address: '127.0.0.1', port: 8080 } as const;
-  await expect.poll(() => host.probe(published), { timeout: 10_000 }).toMatchObject({ httpStatus: 200 });
+  await expect.poll(() => host.probe(published)).toMatchObject({ httpStatus: 200 });
   expect(await publishedBy({ ...first, isWeighted: true })).toEqual(['127.0.0.1:8080 -> 8080/TCP']);
   expect(await idOf(first)).toBe(before);
   expect(await publishedBy(siteSpec('first', 40, [{ port: 8082 }]))).toEqual(['127.0.0.1:8082 -> 8082/TCP']);
@@ -278,7 +283,7 @@ test.each([
   await Promise.all(specs.map((spec) => one.runtime.ensure(spec, signal)));
   const before = one.disturbed.length;
   await site.engine.restart({ isKilled }, signal);
-  await expect.poll(() => one.disturbed.slice(before), { timeout: 20_000 }).toContain('all');
+  await expect.poll(() => one.disturbed.slice(before)).toContain('all');
   for (const spec of specs) expect(await one.runtime.ensure(spec, signal)).toMatchObject({ status: 'applied' });
   expect(await containers()).toEqual(specs.map(nameOf).sort());
   for (const spec of specs) {
@@ -294,11 +299,11 @@ describe('a load balancer that is removed', () => {
 
   test('lets connections finish, accepts no new ones, and ends after ten seconds at the latest', async () => {
     await one.runtime.ensure(echo, signal);
-    await expect.poll(() => client.probe(request), { timeout: 10_000 }).toMatchObject({ status: 'answered' });
+    await expect.poll(() => client.probe(request)).toMatchObject({ status: 'answered' });
     const { connection } = await client.open(request);
     const begin = performance.now();
     const removal = one.runtime.remove(echo.id, signal);
-    await expect.poll(() => client.probe(request), { timeout: 5000 }).toMatchObject({ status: 'refused' });
+    await expect.poll(() => client.probe(request)).toMatchObject({ status: 'refused' });
     expect(await connection?.exchange('still there')).toMatchObject({ status: 'echoed' });
     await removal;
     expect(performance.now() - begin).toBeGreaterThan(9000);
@@ -310,7 +315,7 @@ describe('a load balancer that is removed', () => {
     await one.runtime.ensure(echo, signal);
     const begin = performance.now();
     await one.runtime.remove(echo.id, signal);
-    expect(performance.now() - begin).toBeLessThan(5000);
+    expect(performance.now() - begin).toBeLessThan(9000);
   });
 });
 
@@ -334,7 +339,7 @@ test('the transparent path leaves clients their address, over the bridge of a re
   for (const address of direct.addresses) {
     const seenSource = site.lab.client.addresses[address.includes(':') ? 'IPv6' : 'IPv4'];
     await expect
-      .poll(() => client.probe({ protocol: 'http', address, port: 80 }), { timeout: 10_000 })
+      .poll(() => client.probe({ protocol: 'http', address, port: 80 }))
       .toMatchObject({ status: 'answered', seenSource });
   }
   await one.runtime.remove(direct.id, signal);
@@ -350,9 +355,9 @@ test('UDP follows the health of nodes, which is told', async () => {
     const results = await Promise.all(Array.from({ length: 12 }, () => client.probe(request)));
     return [...new Set(results.map((one) => (one.status === 'answered' ? one.by : one.status)))].sort();
   };
-  await expect.poll(answersOf, { timeout: 10_000 }).toEqual(['node1', 'node2']);
+  await expect.poll(answersOf).toEqual(['node1', 'node2']);
   await nodes[0]!.stop(millis(0));
-  await expect.poll(answersOf, { timeout: 10_000 }).toEqual(['node2']);
+  await expect.poll(answersOf).toEqual(['node2']);
   const change = { id: dns.id, port: 53, ipFamily: 'IPv4', target: 'node1', isUp: false };
   expect(one.changes).toContainEqual({ ...change, time: expect.any(Number), reason: expect.any(String) });
   await one.runtime.remove(dns.id, signal);

@@ -28,7 +28,7 @@ import { rightsInGuide } from './guide.ts';
 
 // The production Dockerfiles, built by a real Docker Engine on a base made of this machine's Debian packages.
 
-const signal = AbortSignal.timeout(600_000);
+const { signal } = new AbortController();
 const stack = new AsyncDisposableStack();
 let lab: Lab;
 let engine: DockerEngine;
@@ -120,7 +120,7 @@ describe('a load balancer’s container, as the controller makes it', () => {
       const pids = await engine.pidsOf(name);
       return Promise.all(pids.map((pid) => readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '')));
     };
-    await expect.poll(names, { timeout: 10_000 }).toEqual(['haproxy\n', 'haproxy\n']);
+    await expect.poll(names).toEqual(['haproxy\n', 'haproxy\n']);
     return engine.pidsOf(name);
   }
 
@@ -167,7 +167,7 @@ describe('a load balancer’s container, as the controller makes it', () => {
         ['udp', 53],
       ] as const) {
         await expect
-          .poll(() => client.probe({ protocol, address, port }), { timeout: 15_000 })
+          .poll(() => client.probe({ protocol, address, port }))
           .toMatchObject({ status: 'answered', by: 'echo' });
       }
     }
@@ -224,11 +224,11 @@ describe('the controller’s container, on the network and with the socket', () 
       const service = await api.get(apiResources.services, web, signal);
       return (service.status?.loadBalancer?.ingress ?? []).map(({ ip }) => ip ?? '');
     };
-    await expect.poll(given, { timeout: 30_000 }).toHaveLength(2);
+    await expect.poll(given).toHaveLength(2);
     await using client = await createProber(lab.client, signal);
     for (const address of await given()) {
       await expect
-        .poll(() => client.probe({ protocol: 'http', address, port: 80 }), { timeout: 10_000 })
+        .poll(() => client.probe({ protocol: 'http', address, port: 80 }))
         .toMatchObject({ status: 'answered', by: 'echo' });
     }
   });
@@ -248,7 +248,7 @@ describe('the controller’s container, on the network and with the socket', () 
     await api.delete(apiResources.services, web, {}, signal);
     await docker('start', 'switchyard-lb');
     const find = (): Promise<unknown> => api.find(apiResources.services, web, signal);
-    await expect.poll(find, { timeout: 30_000 }).toBeUndefined();
+    await expect.poll(find).toBeUndefined();
     expect(await docker('ps', '--all', '--quiet', '--filter=label=dev.switchyard.lb.cluster=kind')).toBe('');
   });
 

@@ -20,7 +20,7 @@ import { succeed } from './container.ts';
 // The image for the architecture that this machine does not have, built here: that for ebpf, which has all that the others have. Its
 // programs run in qemu's user mode: called by name, never registered with the kernel, whose table of binary formats belongs to the whole machine.
 
-const signal = AbortSignal.timeout(600_000);
+const { signal } = new AbortController();
 const target = targets[machineArchitecture() === 'amd64' ? 'arm64' : 'amd64'];
 const { architecture } = target;
 

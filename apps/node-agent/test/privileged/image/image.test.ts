@@ -22,7 +22,7 @@ import { residentMegabytes, stopContainer, succeed, writeConfigMap } from './con
 // The production Dockerfile, built by a real Docker Engine on a base made of this machine's Debian packages, and run in the
 // network of a lab node with the rights and the command line of kubeadm's DaemonSet, or less.
 
-const signal = AbortSignal.timeout(600_000);
+const { signal } = new AbortController();
 const architecture = machineArchitecture();
 const kubeProxy = '/usr/local/bin/kube-proxy';
 const configFolder = '/var/lib/kube-proxy';

@@ -103,7 +103,7 @@ describe.each(proxies)('rolling updates behind a drain gate, $name', ({ proxyMod
       (await nodes[0].run('curl', ['-s', `http://${gate}/drain?pod=${old.addresses.IPv4}&${query}`])).stdout;
     await using asking = keepAsking(socket);
     // Attempts before this flow are in use for up to three seconds.
-    const counted = expect.poll(() => drain('seconds=5'), { timeout: 10_000, interval: 500 });
+    const counted = expect.poll(() => drain('seconds=5'), { interval: 500 });
     await counted.toMatch(/^safe to stop .* 0 TCP connections, 1 UDP flows\n$/);
     expect(await drain('seconds=2&connections=wait-udp')).toMatch(/^not safe to stop .*\n {2}1 UDP flows are open\n$/s);
     await asking[Symbol.asyncDispose]();

@@ -225,7 +225,7 @@ export const injectedCauses: readonly InjectedCause[] = [
       const address = '172.18.0.77';
       await site.shell(site.node, `ip addr add ${address}/24 dev eth0`);
       const answer = () => site.outside.probe({ protocol: 'tcp', address, port: nodePorts.TCP, timeout });
-      await expect.poll(async () => (await answer()).status, { timeout: 10_000 }).toBe('answered');
+      await expect.poll(async () => (await answer()).status).toBe('answered');
       await sleep(1_200); // a reading has the address
       await site.shell(site.node, `ip addr delete ${address}/24 dev eth0`);
       return { send: attempt(site.outside, { address, port: nodePorts }) };

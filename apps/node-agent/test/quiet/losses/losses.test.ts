@@ -29,7 +29,7 @@ const { KUBE_PROXY, LOSS_ATTEMPTS = '1', LOSS_SUMMARY } = process.env;
 const requested = Number(LOSS_ATTEMPTS);
 const parallel = 250;
 /** Mostly half a second passes; other tests may run beside these. */
-const patience = 5_000;
+const patience = 30_000;
 /** With KUBE_PROXY, the command of a real one, also beside that; 1.20 needs the argument --feature-gates=IPv6DualStack=true. */
 const kubeProxy = KUBE_PROXY?.split(' ') as KubeProxyCommand | undefined;
 const proxies: readonly ObservedProxy[] = [
