@@ -27,7 +27,7 @@ beforeAll(async () => {
   const bothKnowIt =
     /"node1":\{"status":"applied","all":1,"cluster":1,.*"node2":\{"status":"applied","all":1,"cluster":1,/;
   const services = () => apiServer.run('curl', ['--silent', 'http://127.0.0.1:8088/api/services']);
-  await vi.waitUntil(async () => bothKnowIt.test((await services()).stdout), { timeout: 20_000 });
+  await vi.waitUntil(async () => bothKnowIt.test((await services()).stdout), { timeout: 60_000 });
   opened = stack.use(await openPage(apiServer, 'http://127.0.0.1:8088/'));
 });
 afterAll(() => stack.disposeAsync());
@@ -80,13 +80,10 @@ test('lost packets stand below the endpoints, and one shows its way', async () =
   const loss = page.locator('tr.loss', { hasText: 'noEndpoints' }).first();
   // The first packets may be lost to the pod that has just ended, which is another cause.
   await expect
-    .poll(
-      async () => {
-        await probe();
-        return loss.count();
-      },
-      { timeout: 10_000 },
-    )
+    .poll(async () => {
+      await probe();
+      return loss.count();
+    })
     .toBeGreaterThan(0);
   await page.locator('#rollouts rect[data-state=lost]').first().waitFor({ state: 'attached' });
   expect(await loss.innerText()).toMatch(/\tnode1\t.*default\/zeroapp:http\/TCP\t/);
