@@ -102,15 +102,15 @@ export function localService(name: string, changes: Partial<Service['spec']> = {
   } as Service;
 }
 
-/** Polls until `find` returns something. Throws, naming `what`, after 15 s. */
+/** Polls until `find` returns something. Throws, naming `what`, after 60 s. */
 export async function waitUntil<T>(what: string, find: () => Promise<T | undefined> | T | undefined): Promise<T> {
-  const deadline = systemClock.monotonic() + 15_000;
+  const deadline = systemClock.monotonic() + 60_000;
   while (systemClock.monotonic() < deadline) {
     const found = await find();
     if (found !== undefined) return found;
     await systemClock.sleep(millis(25), new AbortController().signal);
   }
-  throw new Error(`waited 15 s for ${what}`);
+  throw new Error(`waited 60 s for ${what}`);
 }
 
 async function startFakeNode(node: LabNode): Promise<FakeNode> {
