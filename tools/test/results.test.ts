@@ -67,3 +67,14 @@ test('the closing line adds up all suites', () => {
   assert.deepEqual(lines.slice(-2), ['2 min 10 s', '4 passed, 2 failed, 2 skipped']);
   assert.ok(lines.some((line) => line.startsWith('FAILED   y: f')));
 });
+
+test('many skips with one reason are one line of the summary', () => {
+  const skipped = ['a [no kernel]', ...Array.from({ length: 21 }, (_, index) => `case ${index} [not run: too late]`)];
+  const result = { name: 'x', passed: 2, failed: 0, skipped, failures: [], seconds: 1 };
+  const lines = formatSummary([result], 1).split('\n');
+  assert.deepEqual(
+    lines.filter((line) => line.startsWith('skipped')),
+    ['skipped  x: a [no kernel]', 'skipped  x: 21 tests, the first: case 0 [not run: too late]'],
+  );
+  assert.ok(lines.includes('2 passed, 0 failed, 22 skipped'));
+});

@@ -94,7 +94,7 @@ export function formatSummary(results: readonly SuiteResult[], seconds: number):
       `${String(result.skipped.length).padStart(3)} skipped ${result.seconds.toFixed(1).padStart(7)} s`,
   );
   for (const result of results) {
-    for (const test of result.skipped) lines.push(`skipped  ${result.name}: ${test}`);
+    for (const test of grouped(result.skipped)) lines.push(`skipped  ${result.name}: ${test}`);
     for (const { name, said } of result.failures) {
       lines.push(`FAILED   ${result.name}: ${name}`, ...(said === undefined ? [] : [said]));
     }
@@ -102,6 +102,18 @@ export function formatSummary(results: readonly SuiteResult[], seconds: number):
   const sum = (of: (result: SuiteResult) => number): number => results.reduce((total, result) => total + of(result), 0);
   const counts = [sum((r) => r.passed), sum((r) => r.failed), sum((r) => r.skipped.length)];
   return `${lines.join('\n')}\n\n${minutes(seconds)}\n${counts[0]} passed, ${counts[1]} failed, ${counts[2]} skipped\n`;
+}
+
+/** Skips that are named one by one. */
+const mostNamed = 20;
+
+/** The skips, with those in one line that share a reason and are too many to be read one by one. */
+function grouped(skipped: readonly string[]): readonly string[] {
+  const reasonOf = (test: string): string | undefined => / \[(.*)\]$/s.exec(test)?.[1];
+  const groups = Map.groupBy(skipped, (test) => reasonOf(test) ?? test);
+  return [...groups.values()].flatMap((tests) =>
+    tests.length > mostNamed ? [`${tests.length} tests, the first: ${tests[0]}`] : tests,
+  );
 }
 
 function minutes(seconds: number): string {
