@@ -39,6 +39,8 @@ export interface AgentHost extends FlowHost, AddressHost {
   readonly views: EndpointViews;
   /** Called once, when the cluster was applied in every family for the first time. */
   readonly onForwarding: () => void;
+  /** Called after each apply of a family. */
+  readonly onApplied: () => void;
 }
 
 /** Facts about the connections to the API server. */

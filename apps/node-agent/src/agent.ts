@@ -68,6 +68,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
     afterApply: {
       syncHealth: async (checks) => {
         applied.notify();
+        host.onApplied();
         await serviceHealths[index]?.sync(checks);
         await proxies.followApplied(backend.ipFamily, reconciler);
         noteForwarding(backend.ipFamily);

@@ -23,6 +23,7 @@ import {
   nodeAddresses,
   preferLittleMemory,
   preferQuickStart,
+  releaseMemoryAtRest,
   releaseMemoryLater,
   runApp,
   watchProcess,
@@ -194,8 +195,7 @@ async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
       setVerbosity: (verbosity) => logger.setLevel(logLevelOf(verbosity)),
       process: { startTime, nodeVersion: process.version, version, commandLine: process.argv },
     };
-    const host = { ...hostOf(run, metricsPage, variant), events, views };
-    await releaseFreedMemory();
+    const host = { ...hostOf(run, metricsPage, variant), events, views, onApplied: await releaseFreedMemory() };
     await runAgent({ config, follower, source, contact: opened.contact, backends, host }, running);
     if (changed !== undefined) throw changed;
   } finally {
@@ -237,7 +237,7 @@ function hostOf(
   { config, backendHost, ipFamilies, logger }: Run,
   metricsPage: MetricsPage,
   variant: IptablesVariant | undefined,
-): Omit<AgentHost, 'events' | 'views'> {
+): Omit<AgentHost, 'events' | 'views' | 'onApplied'> {
   const { metrics } = metricsPage;
   const { mode, kubeProxyRules } = config;
   const descriptors = readDescriptorLimit(kernelFiles());
@@ -292,15 +292,20 @@ function followConfig(run: Run, { metrics, events }: Pick<AgentHost, 'metrics' |
   return follower;
 }
 
-/** Returns freed memory to the kernel; has no effect without the addon. */
-async function releaseFreedMemory(): Promise<void> {
+/** Returns freed memory to the kernel after the start, and when many calls of the returned function are over. Needs the addon. */
+async function releaseFreedMemory(): Promise<() => void> {
   const { trimMemory } = await native();
-  releaseMemoryLater(() => {
+  const release = (): void => {
     try {
       trimMemory();
     } catch (error) {
       if (!(error instanceof HostError)) throw error;
     }
+  };
+  releaseMemoryLater(release);
+  return releaseMemoryAtRest(() => {
+    collectGarbage();
+    release();
   });
 }
 

@@ -1,6 +1,5 @@
 import { isExpected, messageOf, type Millis } from '@switchyard/core';
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, writeSync } from 'node:fs';
-import { setFlagsFromString } from 'node:v8';
 
 /** A program that runs until SIGTERM or SIGINT. */
 export interface App {
@@ -80,41 +79,4 @@ function replaceContent(fd: number, text: string): void {
   const { written } = new TextEncoder().encodeInto(text, bytes); // leaves out a character that does not fit whole
   ftruncateSync(fd);
   writeSync(fd, bytes, 0, written);
-}
-
-/** Times of the calls after the start, in milliseconds: several during warm-up, the last one after compilation. */
-const moments: readonly number[] = [2000, 4000, 8000, 16_000, 60_000];
-
-/**
- * Calls `release` five times in the first minute, each in its own turn of the event loop. Start-up leaves free memory that
- * an idle process would never return. The timers do not keep the process alive.
- */
-export function releaseMemoryLater(release: () => void): void {
-  for (const moment of moments) setTimeout(release, moment).unref();
-}
-
-/**
- * Collects all garbage and returns its pages to the kernel if Node runs with --expose-gc; otherwise does nothing. Only a
- * last-resort collection empties V8's pool of free pages. It blocks the process for 2 to 4 ms per MB of live heap: call it
- * while the process is idle.
- */
-export function collectGarbage(): void {
-  globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
-}
-
-/**
- * Lets V8's heap double before V8 collects again, and overrides the command line. Call it at the start, which with a quarter
- * would collect the growing heap again and again; `preferLittleMemory` ends it.
- */
-export function preferQuickStart(): void {
-  setFlagsFromString('--heap-growing-percent=100');
-}
-
-/**
- * Makes V8 collect after a few MB of heap growth, at most a quarter, instead of 8 or more, and keep no free pages. Call it
- * after the start: start-up makes much garbage and would be slower.
- */
-export function preferLittleMemory(): void {
-  setFlagsFromString('--heap-growing-percent=25');
-  setFlagsFromString('--optimize-for-size');
 }

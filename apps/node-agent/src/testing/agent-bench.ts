@@ -91,6 +91,7 @@ export class AgentBench implements AsyncDisposable {
         process: { startTime: millis(0), nodeVersion: 'v0', version: '0', commandLine: [] },
       },
       onForwarding: () => void this.forwarding++,
+      onApplied: () => undefined,
       packetCounts: async () => new Map(),
       openFlowTable: () => Promise.reject(new InvariantError('there is no UDP service here')),
       addressChanges: async (signal: AbortSignal) => this.#addressChanges(signal),
