@@ -13,7 +13,7 @@ import {
   waitForAgents,
 } from '@switchyard/lab';
 import { mkdir, symlink } from 'node:fs/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type LogLine, readLog, until } from './agent-log.ts';
 import { program, withRights } from './with-rights.ts';
 
@@ -92,12 +92,19 @@ async function serves(): Promise<void> {
   }
 }
 
+/** Starts an agent with CAP_NET_ADMIN alone, which ends with the test at the latest: the next one could not start beside it. */
+async function startAgent(args: readonly string[]): Promise<LabProcess> {
+  const agent = cluster.startAgent(node, { program: netAdminOnly, args });
+  onTestFinished(() => agent.stop());
+  await waitForAgents(cluster.lab, [agent], signal);
+  return agent;
+}
+
 describe('with CAP_NET_ADMIN alone and read-only /proc/sys and /sys', () => {
   test('the agent does everything, and what it cannot set is one warning each', async () => {
     const args = [...timeouts, '--oom-score-adj=-999'];
     const before = await run('cat', established);
-    const agent = cluster.startAgent(node, { program: netAdminOnly, args });
-    await waitForAgents(cluster.lab, [agent], signal);
+    const agent = await startAgent(args);
     expect(
       await run('sh', '-c', `grep -E "^(CapEff|CapBnd|NoNewPrivs)" /proc/${agent.pid}/status | tr -s '[:space:]' ' '`),
     ).toBe('CapEff: 0000000000001000 CapBnd: 0000000000001000 NoNewPrivs: 1');
@@ -115,7 +122,6 @@ describe('with CAP_NET_ADMIN alone and read-only /proc/sys and /sys', () => {
       },
     ]);
     expect(await run('cat', established)).toBe(before);
-    await agent.stop();
   });
 
   test('nothing is left to warn of after --init-only with full rights, which changes no rule', async () => {
@@ -132,11 +138,9 @@ describe('with CAP_NET_ADMIN alone and read-only /proc/sys and /sys', () => {
     ).toEqual(['kernel settings changed', 'this host can run the dataplane; no rule was made']);
     expect(await run('cat', established)).toBe('7200');
     expect(await run('nft', 'list', 'tables')).toBe('');
-    const agent = cluster.startAgent(node, { program: netAdminOnly, args: timeouts });
-    await waitForAgents(cluster.lab, [agent], signal);
+    const agent = await startAgent(timeouts);
     await serves();
     expect(await warnings(agent)).toEqual([]);
-    await agent.stop();
   });
 });
 
@@ -144,18 +148,18 @@ test('with CAP_NET_ADMIN alone /debug/losses shows what Services refuse, by thei
   const ports = [{ port: 80, nodePort: 30081 }];
   const empty = { metadata: { name: 'empty', namespace: 'default' }, spec: { type: 'NodePort' as const, ports } };
   await cluster.api.create(apiResources.services, empty, signal);
-  const agent = cluster.startAgent(node, { program: netAdminOnly, args: timeouts });
-  await waitForAgents(cluster.lab, [agent], signal);
-  const watching = run('curl', '--silent', '--no-buffer', 'http://127.0.0.1:10249/debug/losses?seconds=3');
-  await new Promise((resolve) => setTimeout(resolve, 1000));
+  await startAgent(timeouts);
+  const watching = run('curl', '--silent', '--no-buffer', 'http://127.0.0.1:10249/debug/losses?seconds=5');
   const refused = { protocol: 'tcp', address: node.addresses.IPv4 ?? '', port: 30081 } as const;
-  expect(await client.probe(refused)).toMatchObject({ status: 'refused' });
+  for (let count = 0; count < 8; count++) {
+    await new Promise((resolve) => setTimeout(resolve, 500)); // the watch may begin late
+    expect(await client.probe(refused)).toMatchObject({ status: 'refused' });
+  }
   const shown = await watching;
   expect(shown).toMatch(/^# Dropped packets cannot be watched: .*EPERM/);
   expect(shown).toMatch(
     / - +default\/empty:\/TCP +\S+ +node +\d+ +noEndpoints +no endpoint of default\/empty:\/TCP is usable/,
   );
-  await agent.stop();
 });
 
 describe('taking over from kube-proxy with CAP_NET_ADMIN alone', () => {
@@ -165,8 +169,7 @@ describe('taking over from kube-proxy with CAP_NET_ADMIN alone', () => {
   async function takeOver(variant: 'nft' | 'legacy'): Promise<LabProcess> {
     const loaded = await node.run(`iptables-${variant}-restore`, [], { stdin: saved });
     expect(loaded.exitCode, loaded.stderr).toBe(0);
-    const agent = cluster.startAgent(node, { program: netAdminOnly, args: timeouts });
-    await waitForAgents(cluster.lab, [agent], signal);
+    const agent = await startAgent(timeouts);
     await until(async () => (await readLog(agent)).some(({ msg }) => msg.includes('what kube-proxy left')));
     await serves();
     await agent.stop();
