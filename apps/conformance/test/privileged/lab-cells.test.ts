@@ -57,8 +57,8 @@ function isLast({ backend, cell }: Cell): boolean {
   return cell === 'dual' && siblings.has(backend);
 }
 
-/** A quick machine needs half of it. What has not ended by then is skipped, so that a slow one has time for the other tests. */
-const minutes = 20;
+/** A quick machine needs less. What has not ended by then is skipped, so that a slow one has time for the other tests. */
+const minutes = 15;
 const isOver = new Error(`not run: ${minutes} minutes were over; ./dev conformance --backend=all runs all cases`);
 
 const stop = new AbortController();
