@@ -67,7 +67,7 @@ export class Healing extends HealingRun {
       netns: `/run/netns/${host.namespace}`,
     };
     const backends = await Promise.all(families.map((family) => iptablesBackend.open(options, family, signal)));
-    const healing = new Healing(runner, restores, { logger, backends, calm, patience: 40_000 });
+    const healing = new Healing(runner, restores, { logger, backends, calm, patience: 130_000 });
     await healing.fill(cluster);
     healing.stirred(performance.now());
     return healing;
