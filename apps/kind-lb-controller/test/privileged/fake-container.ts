@@ -8,7 +8,8 @@ import { createCommandRunner } from '@switchyard/host';
 import { renderBase } from '../../src/haproxy/render-base.ts';
 import { containerBaseFile, containerFiles, containerRunDirectory } from '../../src/worker/container-files.ts';
 import type { WorkerAnswer, WorkerRequest } from '../../src/worker/protocol.ts';
-import { createHaproxyNamespace, type HaproxyNamespace, until } from './haproxy-namespace.ts';
+import { createHaproxyNamespace, type HaproxyNamespace } from './haproxy-namespace.ts';
+import { until } from '@switchyard/core/testing';
 
 /** A load balancer's container without an engine: its own network, mounts and processes, HAProxy without rights as process 1. */
 export interface FakeContainer extends AsyncDisposable {

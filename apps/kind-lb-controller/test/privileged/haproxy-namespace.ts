@@ -4,7 +4,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { millis, systemClock } from '@switchyard/core';
 import type { TargetsRequest } from './fake-targets.ts';
 
 /** Number of answers per node; `lost`: unanswered requests. */
@@ -66,16 +65,6 @@ export async function createHaproxyNamespace(name: string): Promise<HaproxyNames
       rmSync(folder, { recursive: true, force: true });
     },
   };
-}
-
-/** Polls until `find` is satisfied. Throws, naming `what`, after 60 s. */
-export async function until(what: string, find: () => Promise<boolean> | boolean): Promise<void> {
-  const deadline = systemClock.monotonic() + 60_000;
-  while (systemClock.monotonic() < deadline) {
-    if (await find()) return;
-    await systemClock.sleep(millis(25), new AbortController().signal);
-  }
-  throw new Error(`waited 60 s for ${what}`);
 }
 
 function asker(child: ChildProcess): (request: TargetsRequest) => Promise<unknown> {

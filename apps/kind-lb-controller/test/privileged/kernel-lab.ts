@@ -2,13 +2,13 @@ import {
   type IpAddress,
   type IpFamily,
   ipFamilies,
-  millis,
   noopLogger,
   parseIp,
   parsePort,
   type Protocol,
   systemClock,
 } from '@switchyard/core';
+import { until } from '@switchyard/core/testing';
 import { createCommandRunner } from '@switchyard/host';
 import {
   createLab,
@@ -61,7 +61,7 @@ export async function createKernelLab(name: string, nodes: number): Promise<Kern
   await run(loadBalancer, 'ip', ['addr', 'add', `${vip.IPv6}/128`, 'dev', 'eth0', 'nodad', 'preferred_lft', '0']);
   const client = stack.use(await createProber(lab.client, signal));
   for (const { addresses } of lab.nodes) {
-    await until(async () => {
+    await until('the echo servers', async () => {
       const results = await Promise.all(
         ipFamilies.map((family) =>
           client.probe({ protocol: 'udp', address: addresses[family] ?? '', port: echoPort, timeout: 200 }),
@@ -132,13 +132,4 @@ export async function run(host: LabHost, file: string, args: readonly string[], 
   const result = await host.run(file, args, stdin === undefined ? {} : { stdin });
   if (result.exitCode !== 0) throw new Error(`${file} ${args.join(' ')} in ${host.name}: ${result.stderr}`);
   return result.stdout;
-}
-
-/** Asks again and again, 60 s at most. */
-export async function until(isSo: () => Promise<boolean>): Promise<void> {
-  const deadline = systemClock.monotonic() + 60_000;
-  while (!(await isSo())) {
-    if (systemClock.monotonic() > deadline) throw new Error('waited 60 s in vain');
-    await systemClock.sleep(millis(20), signal);
-  }
 }

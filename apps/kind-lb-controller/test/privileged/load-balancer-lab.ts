@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { ipFamilies, millis, parseCidr, systemClock } from '@switchyard/core';
+import { ipFamilies, parseCidr } from '@switchyard/core';
 import { apiResources, type ObjectClient, type Service } from '@switchyard/core/kubernetes';
 import {
   createApiClient,
@@ -100,17 +100,6 @@ export function localService(name: string, changes: Partial<Service['spec']> = {
       ...changes,
     },
   } as Service;
-}
-
-/** Polls until `find` returns something. Throws, naming `what`, after 60 s. */
-export async function waitUntil<T>(what: string, find: () => Promise<T | undefined> | T | undefined): Promise<T> {
-  const deadline = systemClock.monotonic() + 60_000;
-  while (systemClock.monotonic() < deadline) {
-    const found = await find();
-    if (found !== undefined) return found;
-    await systemClock.sleep(millis(25), new AbortController().signal);
-  }
-  throw new Error(`waited 60 s for ${what}`);
 }
 
 async function startFakeNode(node: LabNode): Promise<FakeNode> {

@@ -9,7 +9,8 @@ import {
   startLoad,
 } from '@switchyard/lab';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { createLoadBalancerLab, type LoadBalancerLab, localService, ports, waitUntil } from './load-balancer-lab.ts';
+import { createLoadBalancerLab, type LoadBalancerLab, localService, ports } from './load-balancer-lab.ts';
+import { until } from '@switchyard/core/testing';
 
 // One lab and one controller for the whole file: each test begins with both nodes healthy and zeroapp served.
 const { signal } = new AbortController();
@@ -46,7 +47,7 @@ const ingressOf = async (name: string): Promise<readonly unknown[]> => {
   return (service.status as { loadBalancer?: { ingress?: unknown[] } } | undefined)?.loadBalancer?.ingress ?? [];
 };
 const awaitEvent = (kind: string, node: string, since: number): Promise<{ readonly time: number; reason: string }> =>
-  waitUntil(`${kind} of ${node}`, () =>
+  until(`${kind} of ${node}`, () =>
     lbLab.events().find((event) => event.kind === kind && event.node === node && event.time >= since),
   );
 
@@ -55,7 +56,7 @@ beforeAll(async () => {
   prober = await createProber(lbLab.lab.client, signal);
   controller = lbLab.startController(flags);
   await lbLab.api.create(apiResources.services, localService('zeroapp'), signal);
-  await waitUntil('the status of zeroapp', async () => ((await ingressOf('zeroapp')).length > 0 ? true : undefined));
+  await until('the status of zeroapp', async () => (await ingressOf('zeroapp')).length > 0);
 });
 
 beforeEach(async () => {
@@ -120,7 +121,7 @@ describe('reload', () => {
     for (let n = 1; n <= 5; n++) {
       const changes = { healthCheckNodePort: 32090 + n, ports: [{ port: 8080 + n, nodePort: 30090 + n }] };
       await lbLab.api.create(apiResources.services, localService(`other${n}`, changes as never), signal);
-      await waitUntil(`the status of other${n}`, async () =>
+      await until(`the status of other${n}`, async () =>
         (await ingressOf(`other${n}`)).length > 0 ? true : undefined,
       );
     }
@@ -136,7 +137,7 @@ describe('reload', () => {
     const healed = await node2!.setHealth(200);
     await awaitEvent('server-up', 'node2', healed);
     for (let n = 1; n <= 5; n++) await lbLab.api.delete(apiResources.services, { name: `other${n}` }, {}, signal);
-    await waitUntil('port 8081 to close', async () => ((await probe(8081)).status === 'refused' ? true : undefined));
+    await until('port 8081 to close', async () => (await probe(8081)).status === 'refused');
   });
 });
 
@@ -152,7 +153,7 @@ test('a Service that stops being a LoadBalancer is no longer listened for, and i
     } as never),
     signal,
   );
-  const conditions = await waitUntil('a condition', async () => {
+  const conditions = await until('a condition', async () => {
     const { status } = await lbLab.api.get(apiResources.services, { name: 'mixed' }, signal);
     return (status as { conditions?: readonly unknown[] })?.conditions;
   });
@@ -163,12 +164,12 @@ test('a Service that stops being a LoadBalancer is no longer listened for, and i
     { kind: 'merge', body: { spec: { type: 'ClusterIP', externalTrafficPolicy: null, healthCheckNodePort: null } } },
     signal,
   );
-  await waitUntil('the status of mixed to be empty', async () => {
+  await until('the status of mixed to be empty', async () => {
     const { status } = await lbLab.api.get(apiResources.services, { name: 'mixed' }, signal);
     const { conditions: left, loadBalancer } = (status ?? {}) as { conditions?: unknown[]; loadBalancer?: object };
     return (left ?? []).length === 0 && Object.keys(loadBalancer ?? {}).length === 0 ? true : undefined;
   });
-  await waitUntil('port 8090 to close', async () => ((await probe(8090)).status === 'refused' ? true : undefined));
+  await until('port 8090 to close', async () => (await probe(8090)).status === 'refused');
 });
 
 describe('HAProxy and the controller', () => {
@@ -179,8 +180,8 @@ describe('HAProxy and the controller', () => {
   test('a HAProxy that dies is started again', async () => {
     const before = haproxyPid();
     process.kill(before, 'SIGKILL');
-    await waitUntil('another HAProxy', () => (haproxyPid() === before ? undefined : true));
-    await waitUntil('an answer', async () => ((await probe()).status === 'answered' ? true : undefined));
+    await until('another HAProxy', () => (haproxyPid() === before ? undefined : true));
+    await until('an answer', async () => (await probe()).status === 'answered');
   });
   test('a killed controller leaves HAProxy at work, and the next one takes it over without losing a request', async () => {
     await using load = await startLoad(lbLab.lab.client, {
@@ -193,13 +194,13 @@ describe('HAProxy and the controller', () => {
     controller.child.kill('SIGKILL');
     await controller.ended;
     controller = lbLab.startController(flags);
-    await waitUntil('HAProxy to be taken over', () => (haproxyPid() > 0 ? true : undefined));
+    await until('HAProxy to be taken over', () => haproxyPid() > 0);
     const results = await load.finished;
     expect(outcomes(results)).toEqual({ answered: results.length });
     expect(lbLab.logLines(controller).find(({ msg }) => msg === 'HAProxy started')).toMatchObject({
       predecessor: before,
     });
-    await waitUntil('the old HAProxy to end', () => (isAlive(before) ? undefined : true));
+    await until('the old HAProxy to end', () => (isAlive(before) ? undefined : true));
   });
   test('SIGTERM stops both', async () => {
     const pid = haproxyPid();

@@ -9,7 +9,8 @@ import {
 } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EndpointText, rawSlice } from '../../src/testing/plan-input.ts';
-import { createLoadBalancerLab, type LoadBalancerLab, localService, ports, waitUntil } from './load-balancer-lab.ts';
+import { createLoadBalancerLab, type LoadBalancerLab, localService, ports } from './load-balancer-lab.ts';
+import { until } from '@switchyard/core/testing';
 
 // Plans for EndpointSlices, tested with packets: Services without NodePorts reach pods, and nodes are drained before any
 // check fails. Slices and Nodes are written by hand; checks are always answered with 200.
@@ -29,12 +30,12 @@ const answerers = async (request: ProbeRequest): Promise<string> => {
   return [...by].sort().join(' ');
 };
 const answeredBy = (request: ProbeRequest, expected: string): Promise<string> =>
-  waitUntil(`answers by ${expected}`, async () => {
+  until(`answers by ${expected}`, async () => {
     const by = await answerers(request);
     return by === expected ? by : undefined;
   });
 const addressOf = (name: string): Promise<string> =>
-  waitUntil(`the address of ${name}`, async () => {
+  until(`the address of ${name}`, async () => {
     const { status } = await api.get(apiResources.services, { name }, signal);
     return (status as { loadBalancer?: { ingress?: readonly { ip: string }[] } } | undefined)?.loadBalancer
       ?.ingress?.[0]?.ip;

@@ -1,7 +1,8 @@
 import { type ApiObject, apiResources } from '@switchyard/core/kubernetes';
 import { createProber, type LabProcess, type ProbeResult, type Prober } from '@switchyard/lab';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createLoadBalancerLab, type LoadBalancerLab, localService, ports, waitUntil } from './load-balancer-lab.ts';
+import { createLoadBalancerLab, type LoadBalancerLab, localService, ports } from './load-balancer-lab.ts';
+import { until } from '@switchyard/core/testing';
 
 // Addresses from a pool, both families; the controller adds them to the load-balancer host's interface.
 const { signal } = new AbortController();
@@ -18,7 +19,7 @@ let prober: Prober;
 const probe = (address: string): Promise<ProbeResult> =>
   prober.probe({ protocol: 'http', address, port: ports.port, timeout: 1000 });
 const addressOf = (name: string): Promise<string> =>
-  waitUntil(`the address of ${name}`, async () => {
+  until(`the address of ${name}`, async () => {
     const { status } = await lbLab.api.get(apiResources.services, { name }, signal);
     return (status as { loadBalancer?: { ingress?: readonly { ip: string }[] } } | undefined)?.loadBalancer
       ?.ingress?.[0]?.ip;
@@ -29,7 +30,7 @@ const create = (name: string, changes: Readonly<Record<string, unknown>> = {}): 
   lbLab.api.create(apiResources.services, localService(name, changes as never), signal);
 /** A deleted Service stays until the controller has taken its finalizer off; until then its node port is taken. */
 const gone = (name: string): Promise<true> =>
-  waitUntil(`${name} to go`, async () => {
+  until(`${name} to go`, async () => {
     const { items } = await lbLab.api.list(apiResources.services, {}, signal);
     return items.some(({ metadata }) => metadata.name === name) ? undefined : true;
   });
@@ -62,7 +63,7 @@ test('addresses survive a restart of the controller, though an older Service cou
   await create('three', { healthCheckNodePort: ports.healthCheckNodePort });
   expect(await addressOf('three')).toBe('172.18.0.201');
   expect(await addressOf('two')).toBe('172.18.0.202');
-  await waitUntil('an answer', async () => ((await probe('172.18.0.201')).status === 'answered' ? true : undefined));
+  await until('an answer', async () => (await probe('172.18.0.201')).status === 'answered');
 });
 
 describe('loadBalancerSourceRanges', () => {
@@ -75,10 +76,10 @@ describe('loadBalancerSourceRanges', () => {
         signal,
       );
     await restrict(['192.0.2.0/24']);
-    await waitUntil('a refusal', async () => ((await probe('172.18.0.201')).status === 'answered' ? undefined : true));
+    await until('a refusal', async () => ((await probe('172.18.0.201')).status === 'answered' ? undefined : true));
     expect(['reset', 'empty']).toContain((await probe('172.18.0.201')).status);
     await restrict(['192.0.2.0/24', '172.18.0.100/32']);
-    await waitUntil('an answer', async () => ((await probe('172.18.0.201')).status === 'answered' ? true : undefined));
+    await until('an answer', async () => (await probe('172.18.0.201')).status === 'answered');
   });
 });
 
@@ -87,7 +88,7 @@ test('an IPv6 Service gets an IPv6 address and is reached over IPv6 all the way'
   await gone('three');
   await create('six', { ipFamilies: ['IPv6'] });
   expect(await addressOf('six')).toBe('fd00:172:18:0:200::1');
-  const result = await waitUntil('an answer', async () => {
+  const result = await until('an answer', async () => {
     const answer = await probe('fd00:172:18:0:200::1');
     return answer.status === 'answered' ? answer : undefined;
   });

@@ -11,7 +11,7 @@ import {
   zeroapp,
 } from '@switchyard/lab';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { waitUntil } from './load-balancer-lab.ts';
+import { until } from '@switchyard/core/testing';
 
 // All of it together: an API server, a Deployment's pods, our node agents, the controller with its HAProxy and its kernel rules.
 const { signal } = new AbortController();
@@ -54,7 +54,7 @@ const probeAll = (): Promise<readonly ProbeResult[]> =>
   );
 /** Waits until all attempts are answered, by so many nodes. */
 const answeredBy = (count: number): Promise<readonly ProbeResult[]> =>
-  waitUntil(`answers by ${count} nodes`, async () => {
+  until(`answers by ${count} nodes`, async () => {
     const results = await probeAll();
     const nodes = new Set(results.map((result) => (result.status === 'answered' ? result.node : result.status)));
     return results.every(({ status }) => status === 'answered') && nodes.size === count ? results : undefined;
@@ -71,7 +71,7 @@ test('a Service on the transparent path gets addresses of mode VIP, and its pods
   const spec = { ...service.spec, ipFamilyPolicy: 'RequireDualStack' };
   await cluster.api.create(apiResources.deployments, deployment, signal);
   await cluster.api.create(apiResources.services, { ...service, metadata, spec } as never, signal);
-  const ingress = await waitUntil('two addresses', async () => {
+  const ingress = await until('two addresses', async () => {
     const found = (await cluster.api.get(apiResources.services, { name: 'direct' }, signal)) as
       | { readonly status?: { readonly loadBalancer?: { readonly ingress?: readonly Ingress[] } } }
       | undefined;

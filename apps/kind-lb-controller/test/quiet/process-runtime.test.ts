@@ -19,7 +19,8 @@ import type { TargetChange } from '../../src/runtime/runtime.ts';
 import { writeSpecs } from '../../src/runtime/saved-specs.ts';
 import { type Draining, type LoadBalancerSpec, loadBalancerKey } from '../../src/spec/load-balancer-spec.ts';
 import { exampleSpec } from '../../src/testing/example-specs.ts';
-import { createHaproxyNamespace, type HaproxyNamespace, nodes, until } from '../privileged/haproxy-namespace.ts';
+import { createHaproxyNamespace, type HaproxyNamespace, nodes } from '../privileged/haproxy-namespace.ts';
+import { until } from '@switchyard/core/testing';
 
 // The real HAProxy in a namespace with only a loopback interface; nodes and clients are played in there too.
 const { signal } = new AbortController();

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { healthProfile } from '../../src/health-profile/health-profiles.ts';
 import { exampleSpec } from '../../src/testing/example-specs.ts';
 import type { WorkerRequest } from '../../src/worker/protocol.ts';
-import { nodes, until } from '../privileged/haproxy-namespace.ts';
+import { nodes } from '../privileged/haproxy-namespace.ts';
+import { until } from '@switchyard/core/testing';
 import { createFakeContainer, type FakeContainer } from '../privileged/fake-container.ts';
 
 // One container for the whole file, in the order of the tests.

@@ -20,3 +20,4 @@ export * from './traced-verdict.ts';
 export * from './healing-run.ts';
 export * from './driven-backend.ts';
 export * from './large-service.ts';
+export * from './until.ts';

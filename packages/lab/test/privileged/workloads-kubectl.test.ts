@@ -2,7 +2,8 @@ import { spawn, spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test, type TestContext } from 'vitest';
 import { zeroapp } from '../../src/index.ts';
-import { type LabCluster, startLabCluster, until } from '../support/lab-cluster.ts';
+import { until } from '@switchyard/core/testing';
+import { type LabCluster, startLabCluster } from '../support/lab-cluster.ts';
 
 const { signal } = new AbortController();
 const hasKubectl = spawnSync('kubectl', ['version', '--client']).status === 0;

@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs';
 import { apiResources, type Container, type Pod } from '@switchyard/core/kubernetes';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type WorkloadEvent } from '../../src/index.ts';
-import { type LabCluster, startLabCluster, until } from '../support/lab-cluster.ts';
+import { until } from '@switchyard/core/testing';
+import { type LabCluster, startLabCluster } from '../support/lab-cluster.ts';
 
 const { signal } = new AbortController();
 let cluster: LabCluster;
@@ -199,7 +200,7 @@ test('a dual-stack Service has a slice per family, named ports resolved, hints f
   ]);
   expect(both.every((slice) => slice.metadata.ownerReferences?.[0]?.uid === service.metadata.uid)).toBe(true);
   await cluster.api.delete(apiResources.services, { name: 'dual' }, {}, signal);
-  await until('no slices', async () => ((await slices()).length === 0 ? true : undefined));
+  await until('no slices', async () => (await slices()).length === 0);
   await cluster.api.delete(apiResources.pods, { name: 'dual' }, { gracePeriodSeconds: 1 }, signal);
   await gone('dual');
 });

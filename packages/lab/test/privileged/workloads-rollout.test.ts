@@ -1,7 +1,8 @@
 import { apiResources, type Deployment, type EndpointSlice, type Pod } from '@switchyard/core/kubernetes';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createProber, type WorkloadEvent, zeroapp } from '../../src/index.ts';
-import { type LabCluster, startLabCluster, until } from '../support/lab-cluster.ts';
+import { until } from '@switchyard/core/testing';
+import { type LabCluster, startLabCluster } from '../support/lab-cluster.ts';
 
 const { signal } = new AbortController();
 const scale = 0.1;
@@ -41,7 +42,7 @@ test('a rollout of the example: conditions, order, places and times', async () =
   const fresh = await readyPod(old.metadata.uid);
   await until('the old pod gets SIGTERM', async () => events.find(({ kind }) => kind === 'sigtermSent'));
   expect(await ask(old)).toMatchObject({ status: 'answered', by: old.metadata.name });
-  await until('the old pod is gone', async () => ((await cluster.pods()).length === 1 ? true : undefined));
+  await until('the old pod is gone', async () => (await cluster.pods()).length === 1);
   expect((await ask(old)).status).not.toBe('answered');
   expect(await ask(fresh)).toMatchObject({ status: 'answered', by: fresh.metadata.name });
   expect(fresh.spec?.nodeName).not.toBe(old.spec?.nodeName);

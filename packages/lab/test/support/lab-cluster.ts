@@ -69,14 +69,3 @@ export async function startLabCluster(options: LabClusterOptions, signal: AbortS
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
-
-/** Looks every 20 ms until `check` gives a value; rejects with `what` after a minute. */
-export async function until<T>(what: string, check: () => Promise<T | undefined>): Promise<T> {
-  const end = performance.now() + 60_000;
-  for (;;) {
-    const value = await check();
-    if (value !== undefined) return value;
-    if (performance.now() > end) throw new Error(`did not come true within a minute: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
