@@ -133,7 +133,8 @@ const repeats = 3;
 async function passesAlone({ backend, cell, one }: Place): Promise<boolean> {
   await running;
   const cases = Array.from({ length: repeats }, () => one);
-  const again = await runCases({ name: 'cagain', program: await ownProxy(backend), cell, cases }, stop.signal);
+  const { signal } = new AbortController(); // also when the time of the others is over
+  const again = await runCases({ name: 'cagain', program: await ownProxy(backend), cell, cases }, signal);
   return again.length >= repeats && again.every(({ status }) => status === 'passed');
 }
 
