@@ -3,7 +3,7 @@ export * from './command-error.ts';
 export { createLogger, type LeveledLogger, type LogFormat, type LogLevel, logLevelOf } from './logger.ts';
 export * from './node-addresses.ts';
 export * from './run-app.ts';
-export * from './memory.ts';
+export * from './release-memory.ts';
 export * from './prometheus-text.ts';
 export * from './prometheus-metrics.ts';
 export * from './process-metrics.ts';
