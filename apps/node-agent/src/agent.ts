@@ -54,6 +54,7 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
   await using proxies = loopbackProxies({ nodeName, ipFamilies, host });
   const missing = new Set(ipFamilies);
   const applied = new AppliedListeners();
+  applied.add(host.onApplied);
   const noteForwarding = (ipFamily: IpFamily): void => {
     if (!missing.delete(ipFamily) || missing.size > 0) return;
     logNotes(nodeNotes(config, node, ipFamilies), logger);
@@ -68,7 +69,6 @@ export async function runAgent(parts: AgentParts, signal: AbortSignal): Promise<
     afterApply: {
       syncHealth: async (checks) => {
         applied.notify();
-        host.onApplied();
         await serviceHealths[index]?.sync(checks);
         await proxies.followApplied(backend.ipFamily, reconciler);
         noteForwarding(backend.ipFamily);
