@@ -59,7 +59,7 @@ function isLast({ backend, cell }: Cell): boolean {
 
 /** A quick machine needs less. What has not ended by then is skipped, so that a slow one has time for the other tests. */
 const minutes = 15;
-const isOver = new Error(`not run: ${minutes} minutes were over; ./dev conformance --backend=all runs all cases`);
+const outOfTime = new Error(`not run: ${minutes} minutes were over; ./dev conformance --backend=all runs all cases`);
 
 const stop = new AbortController();
 const results = new Map<string, PromiseWithResolvers<CaseResult>>();
@@ -81,7 +81,7 @@ beforeAll(async ({}, file) => {
       results.set(keyOf(backend, cell, id), due);
     }
   }
-  setTimeout(() => stop.abort(isOver), minutes * 60_000).unref();
+  setTimeout(() => stop.abort(outOfTime), minutes * 60_000).unref();
   const options = { labName: 'cell', jobs: 4, seed: 1, rounds: 1, isFailFast: false } as const;
   running = runLabs({ ...options, runs, onProgress: take }, stop.signal).catch((error: unknown) => {
     for (const due of results.values()) due.reject(stop.signal.aborted ? stop.signal.reason : error);
@@ -115,7 +115,7 @@ async function checked(place: Place, { skip, task }: TestContext): Promise<void>
   };
   const due = results.get(keyOf(place.backend, place.cell, place.one.id))?.promise;
   const result = await due?.catch((error: unknown) =>
-    error === isOver ? skipFor(isOver.message) : Promise.reject(error),
+    error === outOfTime ? skipFor(outOfTime.message) : Promise.reject(error),
   );
   expect(result, 'a case that was not run').toBeDefined();
   if (result === undefined) return;

@@ -121,9 +121,7 @@ describe('reload', () => {
     for (let n = 1; n <= 5; n++) {
       const changes = { healthCheckNodePort: 32090 + n, ports: [{ port: 8080 + n, nodePort: 30090 + n }] };
       await lbLab.api.create(apiResources.services, localService(`other${n}`, changes as never), signal);
-      await until(`the status of other${n}`, async () =>
-        (await ingressOf(`other${n}`)).length > 0 ? true : undefined,
-      );
+      await until(`the status of other${n}`, async () => (await ingressOf(`other${n}`)).length > 0);
     }
     const results = await load.finished;
     expect(reloads() - reloadsBefore).toBe(5);
@@ -167,7 +165,7 @@ test('a Service that stops being a LoadBalancer is no longer listened for, and i
   await until('the status of mixed to be empty', async () => {
     const { status } = await lbLab.api.get(apiResources.services, { name: 'mixed' }, signal);
     const { conditions: left, loadBalancer } = (status ?? {}) as { conditions?: unknown[]; loadBalancer?: object };
-    return (left ?? []).length === 0 && Object.keys(loadBalancer ?? {}).length === 0 ? true : undefined;
+    return (left ?? []).length === 0 && Object.keys(loadBalancer ?? {}).length === 0;
   });
   await until('port 8090 to close', async () => (await probe(8090)).status === 'refused');
 });
@@ -180,7 +178,7 @@ describe('HAProxy and the controller', () => {
   test('a HAProxy that dies is started again', async () => {
     const before = haproxyPid();
     process.kill(before, 'SIGKILL');
-    await until('another HAProxy', () => (haproxyPid() === before ? undefined : true));
+    await until('another HAProxy', () => haproxyPid() !== before);
     await until('an answer', async () => (await probe()).status === 'answered');
   });
   test('a killed controller leaves HAProxy at work, and the next one takes it over without losing a request', async () => {
@@ -200,7 +198,7 @@ describe('HAProxy and the controller', () => {
     expect(lbLab.logLines(controller).find(({ msg }) => msg === 'HAProxy started')).toMatchObject({
       predecessor: before,
     });
-    await until('the old HAProxy to end', () => (isAlive(before) ? undefined : true));
+    await until('the old HAProxy to end', () => !isAlive(before));
   });
   test('SIGTERM stops both', async () => {
     const pid = haproxyPid();

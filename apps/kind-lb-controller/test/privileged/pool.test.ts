@@ -32,7 +32,7 @@ const create = (name: string, changes: Readonly<Record<string, unknown>> = {}): 
 const gone = (name: string): Promise<true> =>
   until(`${name} to go`, async () => {
     const { items } = await lbLab.api.list(apiResources.services, {}, signal);
-    return items.some(({ metadata }) => metadata.name === name) ? undefined : true;
+    return !items.some(({ metadata }) => metadata.name === name);
   });
 
 beforeAll(async () => {
@@ -76,7 +76,7 @@ describe('loadBalancerSourceRanges', () => {
         signal,
       );
     await restrict(['192.0.2.0/24']);
-    await until('a refusal', async () => ((await probe('172.18.0.201')).status === 'answered' ? undefined : true));
+    await until('a refusal', async () => (await probe('172.18.0.201')).status !== 'answered');
     expect(['reset', 'empty']).toContain((await probe('172.18.0.201')).status);
     await restrict(['192.0.2.0/24', '172.18.0.100/32']);
     await until('an answer', async () => (await probe('172.18.0.201')).status === 'answered');

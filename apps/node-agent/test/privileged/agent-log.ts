@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { until as untilFound } from '@switchyard/core/testing';
 import type { LabProcess } from '@switchyard/lab';
 
 /** One line of the agent's log. */
@@ -24,9 +25,5 @@ export function parseLog(text: string): readonly LogLine[] {
 
 /** Resolves when `condition` holds; asks every 20 ms for 60 s at most. */
 export async function until(condition: () => Promise<boolean>): Promise<void> {
-  const end = Date.now() + 60_000;
-  while (!(await condition())) {
-    if (Date.now() > end) throw new Error('did not come true within 60 s');
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+  await untilFound('the condition of this test', condition);
 }

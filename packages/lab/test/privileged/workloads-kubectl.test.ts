@@ -49,8 +49,8 @@ test('kubectl apply, rollout status, restart, scale and delete end when the work
   expect(endpoints.trim().split('\n').length).toBe(1);
 
   await kubectl(['delete', 'deploy/zeroapp', 'svc/zeroapp']);
-  const nothingLeft = async (): Promise<true | undefined> =>
-    (await kubectl(['get', 'pods,endpointslices,services', '-o', 'name'])).trim() === '' ? true : undefined;
+  const nothingLeft = async (): Promise<boolean> =>
+    (await kubectl(['get', 'pods,endpointslices,services', '-o', 'name'])).trim() === '';
   await until('all is gone', nothingLeft);
 });
 

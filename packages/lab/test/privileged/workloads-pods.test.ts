@@ -66,8 +66,8 @@ test('a grace period can be shortened while it runs, and --force ends the proces
   await cluster.api.delete(apiResources.pods, { name: 'slow' }, { gracePeriodSeconds: 10 }, signal);
   await cluster.api.delete(apiResources.pods, { name: 'forced' }, { gracePeriodSeconds: 0 }, signal);
   for (const pod of [slow, forced]) {
-    await until('the process is gone', async () => (existsSync(`/proc/${pidOf(pod)}`) ? undefined : true));
-    await until('the namespace is gone', async () => (hasNamespace(pod) ? undefined : true));
+    await until('the process is gone', async () => !existsSync(`/proc/${pidOf(pod)}`));
+    await until('the namespace is gone', async () => !hasNamespace(pod));
   }
 });
 
@@ -90,7 +90,7 @@ test('a crashed process is started again: at once, then with back-off; a Service
   await until('the slice shows it unready', async () => {
     const labelSelector = 'kubernetes.io/service-name=crashing';
     const { items } = await cluster.api.list(apiResources.endpointSlices, { labelSelector }, signal);
-    return items[0]?.endpoints?.[0]?.conditions?.ready === false ? true : undefined;
+    return items[0]?.endpoints?.[0]?.conditions?.ready === false;
   });
   const third = await until('a third start', async () => starts(pod)[2]);
   const [first = NaN, second = NaN] = starts(pod);
@@ -250,8 +250,9 @@ function ready(name: string): Promise<Pod> {
 }
 
 async function gone(name: string): Promise<void> {
-  await until(`${name} is gone`, async () =>
-    (await cluster.api.find(apiResources.pods, { name }, signal)) === undefined ? true : undefined,
+  await until(
+    `${name} is gone`,
+    async () => (await cluster.api.find(apiResources.pods, { name }, signal)) === undefined,
   );
 }
 
