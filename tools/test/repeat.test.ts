@@ -34,7 +34,7 @@ test('a test that passes alone is skipped as flaky, with its failure', async () 
     ran.map(({ command }) => command),
     [['vitest', 'run', '/x.test.ts']],
   );
-  const skipped = ['a [flaky: failed beside others, passed alone]\n    expected 1'];
+  const skipped = [{ name: 'a', reason: 'flaky: failed beside others, passed alone', said: '    expected 1' }];
   assert.deepEqual(result, { ...passed, passed: 4, skipped, seconds: 4 });
 });
 
@@ -46,7 +46,7 @@ test('many failures in few files are repeated', async () => {
 
 test('a test that fails again, or is skipped then, has failed', async () => {
   assert.deepEqual((await repeated(oneFailed, oneFailed)).result, { ...oneFailed, seconds: 4 });
-  const second = { ...passed, passed: 4, skipped: ['a [no kernel]'] };
+  const second = { ...passed, passed: 4, skipped: [{ name: 'a', reason: 'no kernel' }] };
   assert.deepEqual((await repeated(oneFailed, second)).result, { ...oneFailed, seconds: 4 });
 });
 

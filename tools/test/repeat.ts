@@ -36,17 +36,12 @@ function alone(suite: Suite, failures: readonly Failure[]): Suite {
 }
 
 function withSecond(first: SuiteResult, second: SuiteResult): SuiteResult {
-  const flaky = first.failures.map(
-    ({ name, said }) => `${name} [flaky: failed beside others, passed alone]\n${said ?? ''}`,
-  );
-  const isPassed = second.failed === 0 && first.failures.every(({ name }) => !isAmong(name, second.skipped));
+  const reason = 'flaky: failed beside others, passed alone';
+  const flaky = first.failures.map(({ name, said }) => ({ name, reason, said }));
+  const skippedAgain = new Set(second.skipped.map(({ name }) => name));
+  const isPassed = second.failed === 0 && !first.failures.some(({ name }) => skippedAgain.has(name));
   const seconds = first.seconds + second.seconds;
   return isPassed
     ? { ...first, failed: 0, failures: [], skipped: [...first.skipped, ...flaky], seconds }
     : { ...first, seconds };
-}
-
-/** A skip may be followed by its reason. */
-function isAmong(name: string, skipped: readonly string[]): boolean {
-  return skipped.some((one) => one === name || one.startsWith(`${name} [`));
 }

@@ -35,7 +35,10 @@ test('counts passed, failed and skipped tests', () => {
     name: 'unit x',
     passed: 1,
     failed: 1,
-    skipped: ['c', 'd [not for ebpf]'],
+    skipped: [
+      { name: 'c', reason: undefined },
+      { name: 'd', reason: 'not for ebpf' },
+    ],
     failures: [{ name: 'b', said: '', file: 'x.test.ts' }],
   });
 });
@@ -60,7 +63,7 @@ test('a failure is shown with the beginning of its message', () => {
 });
 
 test('the closing line adds up all suites', () => {
-  const result = { name: 'x', passed: 2, failed: 1, skipped: ['s'], failures: [{ name: 'f' }], seconds: 1 };
+  const result = { name: 'x', passed: 2, failed: 1, skipped: [{ name: 's' }], failures: [{ name: 'f' }], seconds: 1 };
   const lines = formatSummary([result, { ...result, name: 'y' }], 130.7)
     .trimEnd()
     .split('\n');
@@ -69,12 +72,19 @@ test('the closing line adds up all suites', () => {
 });
 
 test('many skips with one reason are one line of the summary', () => {
-  const skipped = ['a [no kernel]', ...Array.from({ length: 21 }, (_, index) => `case ${index} [not run: too late]`)];
+  const late = Array.from({ length: 21 }, (_, index) => ({ name: `case ${index}`, reason: 'not run: too late' }));
+  const flaky = { name: 'b', reason: 'flaky', said: '    expected 1' };
+  const skipped = [{ name: 'a', reason: 'no kernel' }, ...late, flaky];
   const result = { name: 'x', passed: 2, failed: 0, skipped, failures: [], seconds: 1 };
   const lines = formatSummary([result], 1).split('\n');
   assert.deepEqual(
     lines.filter((line) => line.startsWith('skipped')),
-    ['skipped  x: a [no kernel]', 'skipped  x: 21 tests, the first: case 0 [not run: too late]'],
+    [
+      'skipped  x: a [no kernel]',
+      'skipped  x: 21 tests, the first: case 0 [not run: too late]',
+      'skipped  x: b [flaky]',
+    ],
   );
-  assert.ok(lines.includes('2 passed, 0 failed, 22 skipped'));
+  assert.ok(lines.includes('    expected 1'));
+  assert.ok(lines.includes('2 passed, 0 failed, 23 skipped'));
 });

@@ -6,9 +6,17 @@ export interface Counts {
   readonly name: string;
   readonly passed: number;
   readonly failed: number;
-  /** Full test names; the reason is part of what the test printed or of its name. */
-  readonly skipped: readonly string[];
+  readonly skipped: readonly Skip[];
   readonly failures: readonly Failure[];
+}
+
+export interface Skip {
+  /** Full name of the test. */
+  readonly name: string;
+  /** Absent if the reason is part of the name, or of what the test printed. */
+  readonly reason?: string;
+  /** What a flaky test said as it failed, indented lines. */
+  readonly said?: string;
 }
 
 export interface Failure {
@@ -69,7 +77,7 @@ export function readVitestReport(name: string, path: string): Counts {
   const passed = tests.filter((test) => test.status === 'passed').length;
   const skipped = tests
     .filter((test) => test.status !== 'passed' && test.status !== 'failed')
-    .map(({ fullName, meta }) => (meta?.because === undefined ? fullName : `${fullName} [${meta.because}]`));
+    .map(({ fullName, meta }) => ({ name: fullName, reason: meta?.because }));
   return { name, passed, failed: failures.length, skipped, failures };
 }
 
@@ -108,12 +116,16 @@ export function formatSummary(results: readonly SuiteResult[], seconds: number):
 const mostNamed = 20;
 
 /** The skips, with those in one line that share a reason and are too many to be read one by one. */
-function grouped(skipped: readonly string[]): readonly string[] {
-  const reasonOf = (test: string): string | undefined => / \[(.*)\]$/s.exec(test)?.[1];
-  const groups = Map.groupBy(skipped, (test) => reasonOf(test) ?? test);
-  return [...groups.values()].flatMap((tests) =>
-    tests.length > mostNamed ? [`${tests.length} tests, the first: ${tests[0]}`] : tests,
+function grouped(skipped: readonly Skip[]): readonly string[] {
+  const groups = Map.groupBy(skipped, ({ name, reason }) => reason ?? name);
+  return [...groups.values()].flatMap((group) =>
+    group.length > mostNamed ? [`${group.length} tests, the first: ${shown(group[0]!)}`] : group.map(shown),
   );
+}
+
+function shown({ name, reason, said }: Skip): string {
+  const because = reason === undefined ? '' : ` [${reason}]`;
+  return `${name}${because}${said === undefined ? '' : `\n${said}`}`;
 }
 
 function minutes(seconds: number): string {
