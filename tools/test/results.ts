@@ -14,9 +14,9 @@ export interface Skip {
   /** Full name of the test. */
   readonly name: string;
   /** Absent if the reason is part of the name, or of what the test printed. */
-  readonly reason?: string;
-  /** What a flaky test said as it failed, indented lines. */
-  readonly said?: string;
+  readonly reason?: string | undefined;
+  /** Message of a flaky test as it failed, indented lines. */
+  readonly said?: string | undefined;
 }
 
 export interface Failure {

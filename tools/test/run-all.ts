@@ -17,8 +17,12 @@ const usage =
   'usage: ./dev test [--quick]\n' +
   '  --quick  types, lint, unit tests, and a few packets in each mode; for one package: nx test NAME';
 
-/** nx and vitest turn colours on even without a terminal; a log file shall stay readable. */
-const colours = process.stdout.isTTY ? {} : { FORCE_COLOR: '0' };
+const environment = {
+  // nx and vitest turn colours on even without a terminal; a log file shall stay readable.
+  ...(process.stdout.isTTY ? {} : { FORCE_COLOR: '0' }),
+  /** For tests that stop in time for the others. */
+  SWITCHYARD_TEST_BEGAN: String(Date.now()),
+};
 
 /** Set by ^C or SIGTERM: the running suites end by themselves, no other one starts, a second ^C ends at once. */
 let interruptedBy: NodeJS.Signals | undefined;
@@ -68,7 +72,7 @@ async function runSuite(suite: Suite): Promise<SuiteResult> {
   const [file, ...args] = command;
   const child = execa(file, args, {
     cwd: folder ?? root,
-    env: colours,
+    env: environment,
     all: true,
     reject: false,
     stdin: 'ignore',
