@@ -71,7 +71,10 @@ export class NftablesBackend implements DataplaneBackend {
       age: { mark: (signal) => this.#markAge(signal), read: (signal) => this.#readAge(signal) },
       ...(keeper === undefined
         ? {}
-        : { drift: (report, signal) => keeper.watch({ suffix, clock, tables: names }, report, signal) }),
+        : {
+            drift: (report, signal) =>
+              keeper.watch({ suffix, clock, tables: names, written: () => this.#driver.name }, report, signal),
+          }),
     };
     const tracker = this.#tracker;
     this.#driver = new NftablesDriver({ transport, ipFamily, names, counts, clock, logger, tracker });

@@ -38,6 +38,9 @@ import { renderSettings } from '../render/render-settings.ts';
 /** Changes per transaction. The kernel runs nothing else while it takes one. */
 const changesPerTransaction = 5000;
 
+/** Missing service ports from which on the kernel's notices of a load cost more than to look for foreign changes afterwards. */
+const largeLoad = 1000;
+
 type Planned = PlannedGroup<ElementGroup, Change>;
 
 interface Target {
@@ -71,6 +74,8 @@ export class NftablesDriver implements Driver<ElementGroup, Change>, GroupWriter
   #target: Target | undefined;
   /** Tables of other builds, to be emptied once ours holds everything. */
   #others: readonly TableName[] = [];
+  /** While a large load is under way. */
+  #unwatched: Disposable | undefined;
 
   constructor(options: NftablesDriverOptions) {
     const { transport, ipFamily, tracker } = options;
@@ -90,6 +95,12 @@ export class NftablesDriver implements Driver<ElementGroup, Change>, GroupWriter
 
   forget(): void {
     this.#table = undefined;
+    this.#watchAgain();
+  }
+
+  #watchAgain(): void {
+    this.#unwatched?.[Symbol.dispose]();
+    this.#unwatched = undefined;
   }
 
   async begin({ table, scope }: ApplyRequest, signal: AbortSignal): Promise<DriverRun<ElementGroup, Change>> {
@@ -128,13 +139,20 @@ export class NftablesDriver implements Driver<ElementGroup, Change>, GroupWriter
     this.#settings.adopt(kernel.settings);
     if (isNew) this.#services.clear();
     const stale = isNew ? [] : this.#services.adopt(kernel, wanted.services);
+    if (this.#isLarge(wanted)) this.#unwatched ??= transport.unwatched();
     this.#table = table;
     this.#others = others;
     return stale;
   }
 
+  #isLarge({ services }: ForwardingTable): boolean {
+    const missing = services.values().filter((service) => !this.#options.tracker.isApplied(service));
+    return missing.drop(largeLoad - 1).some(() => true);
+  }
+
   /** Empties tables of other builds unless the kernel refused a Service: such a table may still forward it. */
   async #finish({ unremoved: [unremoved], refused }: CommitResult, signal: AbortSignal): Promise<void> {
+    this.#watchAgain();
     if (unremoved !== undefined) throw unremoved; // the next apply reads the kernel back
     if (refused > 0) return;
     const { transport, ipFamily } = this.#options;

@@ -20,6 +20,8 @@ export interface NftTransport extends AsyncDisposable {
   readonly keeper: RulesKeeper | undefined;
   /** Runs work on the table that both families share: in this process, no two of them overlap. */
   exclusively<T>(work: () => Promise<T>): Promise<T>;
+  /** Until the result is disposed, the kernel makes no notices. What others change meanwhile is found out afterwards. */
+  unwatched(): Disposable;
   /** Makes a table as one transaction; refused if it exists. `attempt` begins the message of an error. Throws `NftError`. */
   loadRules(attempt: string, rules: TableDescription, signal: AbortSignal): Promise<void>;
   /** Writes ordered changes as one transaction. Throws `NftError`, whose `change` is the one at fault if the kernel names it. */
@@ -103,4 +105,6 @@ export interface WatchedFamily {
   readonly suffix: FamilySuffix;
   readonly clock: Clock;
   readonly tables: TableNames;
+  /** The table that is written to; undefined when the next apply reads the kernel back anyway. */
+  readonly written: () => TableName | undefined;
 }

@@ -37,6 +37,7 @@ export class FakeNft {
     canAddClasses: false,
     keeper: undefined,
     exclusively: (work) => this.#own.exclusively(work),
+    unwatched: () => this.#own.unwatched(),
     loadRules: async (attempt, rules, signal) =>
       this.#transact({ attempt, script: printTable(rules), signal }, () => this.ruleset.load(rules)),
     write: async (attempt, { table, changes }, signal) => this.#run(attempt, printChanges(table, changes), signal),

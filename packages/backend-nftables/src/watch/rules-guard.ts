@@ -54,6 +54,7 @@ export class RulesGuard implements RulesKeeper, Disposable {
       if (rules === undefined)
         throw new HostError('nftables.vanished', `table inet ${table} was deleted while it was made`);
       addMarks(socket, { table, name: ruleMarksSet }, marksOf(rules));
+      this.#own.noteCommit();
     });
   }
 
@@ -67,6 +68,7 @@ export class RulesGuard implements RulesKeeper, Disposable {
         classes: readClasses(reader, table).filter((one) => names.includes(chainOf(one.element.data))),
       };
       addMarks(socket, { table, name: ruleMarksSet }, marksOf(rules));
+      this.#own.noteCommit();
     });
   }
 
@@ -95,6 +97,7 @@ export class RulesGuard implements RulesKeeper, Disposable {
     if (count === 0) return true;
     try {
       deleteForeign(socket, table, foreign);
+      this.#own.noteCommit();
     } catch (error) {
       if (!(error instanceof NativeError)) throw error;
       logger.warn('cannot delete foreign objects from our table', { table, count, error });
@@ -105,12 +108,20 @@ export class RulesGuard implements RulesKeeper, Disposable {
     return true;
   }
 
-  watch({ suffix, clock, tables }: WatchedFamily, report: (drift: Drift) => void, signal: AbortSignal): Promise<void> {
+  watch(
+    { suffix, clock, tables, written }: WatchedFamily,
+    report: (drift: Drift) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { netns } = this.#options;
     const own = this.#own;
     const isOwn = (portId: number): boolean => own.has(portId);
     const notes = new DriftNotes({ suffix, tables, isOwn, describe: describeElement, isBirthmark });
-    return watchTables({ netns, clock, own, notes }, report, signal);
+    const isDamaged = (): boolean => {
+      const table = written();
+      return table !== undefined && !this.areRight(table);
+    };
+    return watchTables({ netns, clock, own, notes, isDamaged }, report, signal);
   }
 
   [Symbol.dispose](): void {

@@ -32,6 +32,7 @@ export class MemoryKernel {
       canAddClasses: true,
       keeper: undefined,
       exclusively: (work) => work(),
+      unwatched: () => ({ [Symbol.dispose]: () => undefined }),
       loadRules: async (_, { name }) => this.load(name),
       write: async (attempt, request) => this.#write(attempt, request),
       findTable: async (table) => birthmarkOf(this.tables.get(table)),

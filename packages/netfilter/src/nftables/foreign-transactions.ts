@@ -23,9 +23,9 @@ export abstract class ForeignTransactions<Open extends { readonly tally: DriftTa
     else if (!isOwn) this.noteChange(bytes, type, range);
   }
 
-  noteLoss(): void {
+  noteLoss(what?: string): void {
     this.open = undefined;
-    this.#report.addLoss();
+    this.#report.addLoss(what);
   }
 
   take(): Drift | undefined {
@@ -61,8 +61,8 @@ export class DriftReport {
   }
 
   /** Notices were lost. */
-  addLoss(): void {
-    this.#tally.add('unknown', 'too many changes at once: notices were lost');
+  addLoss(what = 'too many changes at once: notices were lost'): void {
+    this.#tally.add('unknown', what);
   }
 
   /** Takes all changes since the last call; undefined for none. */

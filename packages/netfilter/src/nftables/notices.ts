@@ -12,8 +12,8 @@ export interface ByteRange {
 export interface NoticeReader {
   /** Reads one message of a datagram. */
   note(bytes: Uint8Array, message: NetlinkMessage): void;
-  /** Records that the kernel dropped notices: anything may have changed. */
-  noteLoss(): void;
+  /** Records that notices did not come: anything may have changed. `what`: in words; default: the kernel dropped some. */
+  noteLoss(what?: string): void;
   /** Takes the changes of whole foreign transactions since the last call; undefined if they touched no own object. */
   take(): Drift | undefined;
 }

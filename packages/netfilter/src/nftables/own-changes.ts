@@ -5,11 +5,23 @@ export class OwnChanges {
   readonly #portIds = new Map<number, number>();
   readonly #listeners = new Set<() => void>();
   #version = 0;
+  #commits = 0;
+  #unwatched = 0;
   #last: Promise<unknown> = Promise.resolve();
 
-  /** Incremented whenever `portIds` changes. */
+  /** Incremented whenever `portIds` or `isUnwatched` changes. */
   get version(): number {
     return this.#version;
+  }
+
+  /** Own transactions that changed something, each of which is a generation of the kernel's. */
+  get commits(): number {
+    return this.#commits;
+  }
+
+  /** Whether watches of this process are to receive no notices now. */
+  get isUnwatched(): boolean {
+    return this.#unwatched > 0;
   }
 
   /** The netlink sockets that write. */
@@ -39,7 +51,28 @@ export class OwnChanges {
     };
   }
 
-  /** Calls `listener` after each change of `portIds`, until the result is disposed. */
+  /** Counts a transaction. */
+  noteCommit(): void {
+    this.#commits++;
+  }
+
+  /**
+   * Until the result is disposed, no watch of this process receives notices: for a listener the kernel makes a notice of every element of
+   * a write, which takes longer than the write. Watches find out afterwards whether others changed something meanwhile.
+   */
+  unwatched(): Disposable {
+    if (this.#unwatched++ === 0) this.#change();
+    let isHeld = true;
+    return {
+      [Symbol.dispose]: () => {
+        if (!isHeld) return;
+        isHeld = false;
+        if (--this.#unwatched === 0) this.#change();
+      },
+    };
+  }
+
+  /** Calls `listener` after each change of `version`, until the result is disposed. */
   onChange(listener: () => void): Disposable {
     this.#listeners.add(listener);
     return { [Symbol.dispose]: () => void this.#listeners.delete(listener) };

@@ -28,8 +28,8 @@ class Noted implements NoticeReader {
     this.#report.add(tally, { id: 1, pid: 7, name: 'nft' });
   }
 
-  noteLoss(): void {
-    this.#report.addLoss();
+  noteLoss(what?: string): void {
+    this.#report.addLoss(what);
   }
 
   take(): Drift | undefined {
@@ -37,10 +37,21 @@ class Noted implements NoticeReader {
   }
 }
 
+/** The answer to a request for the generation. */
+function answer(id: number): Uint8Array {
+  const writer = new MessageWriter();
+  writer.beginMessage({ type: 0x0a0f, flags: 0, sequence: 1 });
+  writer.netfilterHeader(0, 0);
+  writer.attributeUint32be(1, id);
+  writer.endMessage();
+  return writer.bytes().slice();
+}
+
 /** Watches sockets that play these scripts, for half a second; `between` runs after 150 ms. */
 async function watch(
   scripts: readonly (readonly Scripted[])[],
   between: (own: OwnChanges, sockets: readonly ScriptedSocket[]) => void = () => undefined,
+  isDamaged: () => boolean = () => true,
 ) {
   const clock = new ManualClock();
   const own = new OwnChanges();
@@ -52,6 +63,7 @@ async function watch(
       clock,
       own,
       notes: new Noted(),
+      isDamaged,
       open: (options) => {
         const socket = new ScriptedSocket(options, scripts[sockets.length] ?? []);
         sockets.push(socket);
@@ -91,6 +103,30 @@ test('a later own socket is filtered by a second socket, and no notice is missed
   expect(reports.map(({ changes }) => changes)).toEqual([['number 1', 'number 2']]);
   expect(sockets.map(({ isClosed }) => isClosed)).toEqual([true, true]);
 });
+
+test.each<[string, { after: number; own: number; isDamaged?: boolean }, readonly string[]]>([
+  ['no process wrote', { after: 7, own: 0 }, ['number 1']],
+  ['only this process wrote', { after: 9, own: 2 }, ['number 1']],
+  ['others wrote, too', { after: 9, own: 1 }, ['unknown changes during a load', 'number 1', 'number 3']],
+  ['others wrote elsewhere', { after: 8, own: 0, isDamaged: false }, ['number 1', 'number 3']],
+])(
+  'an unwatched write closes the socket, and it shows afterwards that %s',
+  async (_, { after, own: commits, isDamaged = true }, expected) => {
+    const later = expected.includes('number 3') ? [generation(3)] : [];
+    const { reports, sockets } = await watch(
+      [[], [answer(7)], later, [answer(after)]],
+      (own, [before]) => {
+        before?.add(generation(1));
+        using _unwatched = own.unwatched();
+        expect(before?.isClosed).toBe(true);
+        for (let commit = 0; commit < commits; commit++) own.noteCommit();
+      },
+      () => isDamaged,
+    );
+    expect(reports.flatMap(({ changes }) => changes)).toEqual(expected);
+    expect(sockets.map(({ options }) => options.groups)).toEqual([[7], undefined, [7], undefined]);
+  },
+);
 
 test('without notices there is no reading, and with many at most one in 100 ms', async () => {
   const clock = new ManualClock();

@@ -1,13 +1,17 @@
-import { type Clock, millis, untilBeat } from '@switchyard/core';
+import { aborted, type Clock, HostError, millis, untilBeat } from '@switchyard/core';
 import { type Drift } from '@switchyard/core/engine';
 import {
+  MessageWriter,
   type NetlinkOptions,
   type NetlinkSocket,
+  NLM_F,
   openNetlinkSocket,
   readMessages,
+  receiveAnswers,
   receiveNotices,
 } from '@switchyard/native';
-import type { NoticeReader } from './notices.ts';
+import { NFT_MSG } from './constants.ts';
+import { type NoticeReader, readGeneration } from './notices.ts';
 import { OwnChanges } from './own-changes.ts';
 
 /** NFNLGRP_NFTABLES: every change of every table. */
@@ -33,6 +37,8 @@ export interface TableWatchOptions {
   /** Own sockets, whose changes the kernel filters out. Default: none. */
   readonly own?: OwnChanges;
   readonly notes: NoticeReader;
+  /** Whether our tables differ from what was loaded; asked when others changed some table while nothing was watched. Default: they may. */
+  readonly isDamaged?: () => boolean;
   /** For tests; default `openNetlinkSocket`. */
   readonly open?: (options: NetlinkOptions) => NetlinkSocket;
 }
@@ -59,20 +65,26 @@ export async function watchTables(
 class TableWatch implements Disposable {
   readonly #options: TableWatchOptions;
   readonly #own: OwnChanges;
+  readonly #following: Disposable;
   readonly #buffer = new Uint8Array(datagramLength);
-  #socket: NetlinkSocket;
+  /** Undefined while this process writes unwatched. */
+  #socket: NetlinkSocket | undefined;
   #ownVersion: number;
+  /** Foreign transactions up to the time when the socket was closed. */
+  #foreign = 0;
 
   constructor(options: TableWatchOptions) {
     this.#options = options;
     this.#own = options.own ?? new OwnChanges();
     this.#ownVersion = this.#own.version;
-    this.#socket = this.#open();
+    this.#socket = this.#own.isUnwatched ? undefined : this.#open();
+    if (this.#socket === undefined) this.#foreign = this.#countForeign();
+    this.#following = this.#own.onChange(() => this.#leave());
   }
 
   poll(): Drift | undefined {
     if (this.#own.version !== this.#ownVersion) this.#reopen();
-    this.#drain(this.#socket);
+    if (this.#socket !== undefined) this.#drain(this.#socket);
     return this.#options.notes.take();
   }
 
@@ -81,23 +93,51 @@ class TableWatch implements Disposable {
     if (this.#own.version !== this.#ownVersion) return;
     const changed = new AbortController();
     using _ = this.#own.onChange(() => changed.abort());
+    const end = AbortSignal.any([signal, changed.signal]);
     try {
-      await this.#socket.readable(AbortSignal.any([signal, changed.signal]));
+      await (this.#socket?.readable(end) ?? aborted(end));
     } catch (error) {
       if (signal.aborted || !changed.signal.aborted) throw error;
     }
   }
 
   [Symbol.dispose](): void {
-    this.#socket[Symbol.dispose]();
+    this.#following[Symbol.dispose]();
+    this.#socket?.[Symbol.dispose]();
+  }
+
+  /** Closes the socket at once when a write begins that is not to be watched. */
+  #leave(): void {
+    if (!this.#own.isUnwatched || this.#socket === undefined) return;
+    using before = this.#socket;
+    this.#socket = undefined;
+    this.#foreign = this.#countForeign();
+    this.#empty(before);
   }
 
   /** The filter cannot be changed, but a second socket can take over before the first one is emptied and closed. */
   #reopen(): void {
     this.#ownVersion = this.#own.version;
+    if (this.#own.isUnwatched) return;
     using before = this.#socket;
     this.#socket = this.#open();
-    this.#drain(before);
+    if (before !== undefined) return this.#empty(before);
+    const { isDamaged, notes } = this.#options;
+    if (this.#countForeign() !== this.#foreign && isDamaged?.() !== false) {
+      notes.noteLoss('unknown changes during a load');
+    }
+  }
+
+  /** Transactions of others since some time before, modulo 2^32; NaN, which equals no number, if the kernel does not say. */
+  #countForeign(): number {
+    const { netns, open = openNetlinkSocket } = this.#options;
+    try {
+      using socket = open({ protocol: 'netfilter', netns });
+      return (currentGeneration(socket) - this.#own.commits) >>> 0;
+    } catch (error) {
+      if (!(error instanceof HostError)) throw error;
+      return Number.NaN;
+    }
   }
 
   #open(): NetlinkSocket {
@@ -111,13 +151,38 @@ class TableWatch implements Disposable {
     });
   }
 
-  #drain(socket: NetlinkSocket): void {
+  /** Reads the rest of a socket that is about to be closed. What cannot be read counts as lost. */
+  #empty(socket: NetlinkSocket): void {
+    try {
+      if (this.#drain(socket)) return;
+    } catch (error) {
+      if (!(error instanceof HostError)) throw error;
+    }
+    this.#options.notes.noteLoss();
+  }
+
+  /** Returns whether nothing is left. */
+  #drain(socket: NetlinkSocket): boolean {
     const { notes } = this.#options;
     let count = 0;
     for (const bytes of receiveNotices(socket, this.#buffer)) {
       if (bytes === undefined) notes.noteLoss();
       else for (const message of readMessages(bytes)) notes.note(bytes, message);
-      if (++count >= datagramsPerPoll) return;
+      if (++count >= datagramsPerPoll) return false;
     }
+    return true;
   }
+}
+
+/** Number of the namespace's transactions of nftables, as the kernel counts them. */
+function currentGeneration(socket: NetlinkSocket): number {
+  const writer = new MessageWriter();
+  writer.beginMessage({ type: NFT_MSG.GETGEN, flags: NLM_F.REQUEST, sequence: 1 });
+  writer.netfilterHeader(0, 0);
+  writer.endMessage();
+  socket.send(writer.bytes());
+  for (const [{ type, start, end }, bytes] of receiveAnswers(socket)) {
+    if (type === NFT_MSG.NEWGEN) return readGeneration(bytes, { start: start + 4, end }).id; // behind nfgenmsg
+  }
+  throw new HostError('nftables.noAnswer', 'cannot read the generation of the rules: the kernel did not answer');
 }

@@ -86,6 +86,10 @@ class NetlinkTransport implements NftTransport {
     return this.#own.exclusively(work);
   }
 
+  unwatched(): Disposable {
+    return this.#own.unwatched();
+  }
+
   async loadRules(attempt: string, rules: TableDescription, signal: AbortSignal): Promise<void> {
     await this.#custom(attempt, rules.name, (target) => writeTable(target, rules, 'create'), signal);
   }
@@ -254,6 +258,7 @@ class NetlinkTransport implements NftTransport {
     try {
       const answer = this.#exchange.batch(sent.batch);
       if (answer !== undefined) throw explainRefusal(answer, { attempt, table, ...sent });
+      this.#own.noteCommit();
     } catch (cause) {
       if (!isTooLarge(cause)) throw cause;
       const size = sent.batch.bytes.length;
