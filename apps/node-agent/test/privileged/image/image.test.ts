@@ -173,9 +173,9 @@ describe("the agent in a container with kubeadm's command line", () => {
       '/usr/local/lib/switchyard/main.mjs',
     ]);
     expect(await readFile(`/proc/${pid}/environ`, 'utf8')).toContain('MALLOC_ARENA_MAX=1');
-    const resident = await residentMegabytes(pid);
-    process.stdout.write(`resident in the container: ${resident.toFixed(0)} MB\n`);
-    expect(resident).toBeLessThan(80);
+    // The agent returns what its start needed 2, 4, 8 and 16 s after it.
+    await expect.poll(() => residentMegabytes(pid)).toBeLessThan(80);
+    process.stdout.write(`resident in the container: ${(await residentMegabytes(pid)).toFixed(0)} MB\n`);
   });
 
   test('ends at SIGTERM with exit code 0, and its rules stay', async () => {
