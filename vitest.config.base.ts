@@ -19,8 +19,8 @@ export function vitestConfig(kind: 'unit' | 'exhaustive' | 'privileged' | 'quiet
       include: [...(kind === 'unit' ? ['src/**/*.test.ts'] : []), `test/${kind}/**/*.test.ts`],
       benchmark: { include: ['src/**/*.bench.ts', 'bench/**/*.bench.ts'] },
       pool: isUnit ? 'threads' : 'forks',
-      // One module graph for all files of a worker: half of the time of most packages. Unit tests leave no global state behind.
-      isolate: !isUnit,
+      // One module graph for all files of a worker: half of the time of most packages' unit tests. Tests leave no global state behind.
+      isolate: kind === 'quiet',
       maxWorkers: isUnit ? '100%' : kind === 'quiet' ? 2 : 1,
       // A test waits that long only if it fails. A slow machine beside other tests takes five times what a quick one does.
       testTimeout: isUnit ? 60_000 : 300_000,
