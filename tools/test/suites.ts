@@ -69,7 +69,7 @@ export function stages(kind: 'all' | 'quick'): readonly Stage[] {
   return [
     first,
     { width: 2, suites: [...suitesOf('exhaustive'), ...units] },
-    { width: 4, isPatient: true, suites: suitesOf('privileged') },
+    { width: 3, isPatient: true, suites: suitesOf('privileged') },
     { width: 1, suites: suitesOf('quiet') },
   ];
 }

@@ -156,7 +156,7 @@ test.each(['httpGet', 'tcpSocket', 'exec'] as const)('a %s probe decides about R
   const ports = [{ name: 'web', containerPort: 8080 }];
   const name = `probe-${kind.toLowerCase()}`;
   await create(`${name}-bad`, { ports, readinessProbe: { ...never, periodSeconds: 1 } });
-  await create(name, { ports, readinessProbe: { ...probe, periodSeconds: 1 } });
+  await create(name, { ports, readinessProbe: { ...probe, periodSeconds: 1, timeoutSeconds: 10 } });
   await ready(name);
   expect(isReady(await running(`${name}-bad`))).toBe(false);
   for (const one of [name, `${name}-bad`]) {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ipFamilies, type IpFamily, parseIp, type Protocol } from '@switchyard/core';
+import { until } from '@switchyard/core/testing';
 import {
   createLab,
   createProber,
@@ -27,6 +28,9 @@ beforeAll(async () => {
   netns = `/run/netns/${node.namespace}`;
   startEchoServer(pod, { pod: 'pod', tcp: [8080], udp: [8080, 8081] });
   client = await createProber(lab.client, signal);
+  await using near = await createProber(node, signal);
+  const server = { protocol: 'udp', address: pod.addresses.IPv4 ?? '', port: 8081 } as const;
+  await until('the echo server', async () => (await near.probe(server)).status === 'answered');
 });
 
 afterAll(async () => {
