@@ -18,14 +18,11 @@ export class DriftGate {
     this.#next.resolve(undefined);
     this.#next = Promise.withResolvers();
     if (this.#holds++ === 0) this.#opened = Promise.withResolvers();
-    let isHeld = true;
-    return {
-      [Symbol.dispose]: () => {
-        if (!isHeld) return;
-        isHeld = false;
-        if (--this.#holds === 0) this.#opened.resolve(undefined);
-      },
-    };
+    const held = new DisposableStack();
+    held.defer(() => {
+      if (--this.#holds === 0) this.#opened.resolve(undefined);
+    });
+    return held;
   }
 
   /** Resolves when no apply is running. Rejects with `signal.reason`. */

@@ -38,17 +38,14 @@ export class OwnChanges {
   register(portId: number): Disposable {
     this.#portIds.set(portId, (this.#portIds.get(portId) ?? 0) + 1);
     this.#change();
-    let isHeld = true;
-    return {
-      [Symbol.dispose]: () => {
-        if (!isHeld) return;
-        isHeld = false;
-        const users = (this.#portIds.get(portId) ?? 0) - 1;
-        if (users > 0) this.#portIds.set(portId, users);
-        else this.#portIds.delete(portId);
-        this.#change();
-      },
-    };
+    const held = new DisposableStack();
+    held.defer(() => {
+      const users = (this.#portIds.get(portId) ?? 0) - 1;
+      if (users > 0) this.#portIds.set(portId, users);
+      else this.#portIds.delete(portId);
+      this.#change();
+    });
+    return held;
   }
 
   /** Counts a transaction. */
@@ -62,14 +59,11 @@ export class OwnChanges {
    */
   unwatched(): Disposable {
     if (this.#unwatched++ === 0) this.#change();
-    let isHeld = true;
-    return {
-      [Symbol.dispose]: () => {
-        if (!isHeld) return;
-        isHeld = false;
-        if (--this.#unwatched === 0) this.#change();
-      },
-    };
+    const held = new DisposableStack();
+    held.defer(() => {
+      if (--this.#unwatched === 0) this.#change();
+    });
+    return held;
   }
 
   /** Calls `listener` after each change of `version`, until the result is disposed. */

@@ -1,13 +1,12 @@
 import { aborted, type Clock, HostError, millis, untilBeat } from '@switchyard/core';
 import { type Drift } from '@switchyard/core/engine';
 import {
-  MessageWriter,
+  NetlinkAsker,
+  type NetlinkMessage,
   type NetlinkOptions,
   type NetlinkSocket,
-  NLM_F,
   openNetlinkSocket,
   readMessages,
-  receiveAnswers,
   receiveNotices,
 } from '@switchyard/native';
 import { NFT_MSG } from './constants.ts';
@@ -176,13 +175,10 @@ class TableWatch implements Disposable {
 
 /** Number of the namespace's transactions of nftables, as the kernel counts them. */
 function currentGeneration(socket: NetlinkSocket): number {
-  const writer = new MessageWriter();
-  writer.beginMessage({ type: NFT_MSG.GETGEN, flags: NLM_F.REQUEST, sequence: 1 });
-  writer.netfilterHeader(0, 0);
-  writer.endMessage();
-  socket.send(writer.bytes());
-  for (const [{ type, start, end }, bytes] of receiveAnswers(socket)) {
-    if (type === NFT_MSG.NEWGEN) return readGeneration(bytes, { start: start + 4, end }).id; // behind nfgenmsg
-  }
-  throw new HostError('nftables.noAnswer', 'cannot read the generation of the rules: the kernel did not answer');
+  const asker = new NetlinkAsker(socket, { attempt: 'cannot read the generation of the rules', code: 'nftables' });
+  const read = (bytes: Uint8Array, { start, end }: NetlinkMessage): number =>
+    readGeneration(bytes, { start: start + 4, end }).id; // behind nfgenmsg
+  const id = asker.get(NFT_MSG.GETGEN, (writer) => writer.netfilterHeader(0, 0), { read });
+  if (id === undefined) throw new HostError('nftables.noAnswer', 'the kernel has no generation of the rules');
+  return id;
 }
