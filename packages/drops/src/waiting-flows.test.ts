@@ -76,11 +76,14 @@ test.each<readonly [string, readonly (readonly UnansweredFlow[])[]]>([
   expect((await lossesOf(lists)).causes).toEqual([]);
 });
 
-test('dropped packets stand for as many of the waiting connections', async () => {
+test.each([
+  ['dropped packets stand for as many of the waiting connections', 'NEIGH_FAILED', [1, 2]],
+  ['dropped packets that the kernel answered with a reset stand for none', 'NO_SOCKET', [1, 3]],
+])('%s', async (_, reason, expected) => {
   const drop = placedDrop({
     flow: tracked('10.96.0.10:80', '10.244.1.99:8080'),
     to: '10.244.1.99:8080',
-    reason: 'NEIGH_FAILED',
+    reason,
     count: 1,
   });
   const readings = [[drop], []];
@@ -89,7 +92,7 @@ test('dropped packets stand for as many of the waiting connections', async () =>
     [Symbol.dispose]: () => undefined,
   };
   const waiting = [flow(1), flow(2), flow(3)];
-  expect((await lossesOf([[], waiting, waiting], { counter })).found).toEqual([1, 2]);
+  expect((await lossesOf([[], waiting, waiting], { counter })).found).toEqual(expected);
 });
 
 test('without the right to list flows there are none, and the rest is read', async () => {

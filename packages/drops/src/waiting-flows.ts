@@ -15,6 +15,9 @@ import type { ServiceView } from './loss-reader.ts';
 /** Readings of drops for which a loss stands for the same connection. */
 const remembered = 10;
 
+/** Reason of the kernel with which it drops a segment to a port without a listener, and answers with a reset (tcp_v4_rcv). */
+const answeredWithReset = 'NO_SOCKET';
+
 /**
  * Connections to endpoints that their Service does not have any more, and that wait for an answer. Often no node drops their packets: the
  * address of a deleted pod leads to the default gateway.
@@ -31,10 +34,12 @@ export class WaitingFlows {
     this.#list = list;
   }
 
-  /** Notes the losses that a reading of drops found: their connections wait, too. */
+  /** Notes the losses that a reading of drops found: their connections wait, too, except for refused ones. */
   noteDrops(losses: readonly Loss[]): void {
     this.#dropped.push(
-      losses.map(({ client, service, frontend, count }) => ({ key: `${client} ${service} ${frontend}`, left: count })),
+      losses
+        .filter(({ reason }) => reason !== answeredWithReset)
+        .map(({ client, service, frontend, count }) => ({ key: `${client} ${service} ${frontend}`, left: count })),
     );
     if (this.#dropped.length > remembered) this.#dropped.shift();
   }

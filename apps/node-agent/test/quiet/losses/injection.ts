@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { IpFamily } from '@switchyard/core';
 import type { CauseCode } from '@switchyard/drops';
 import { type AgentMode, type LabPod, type Prober, startEchoServer } from '@switchyard/lab';
+import { expect } from 'vitest';
 import { waitForAnswer } from './lossy-programs.ts';
 import type { GivenEndpoint, LossSite, ProbedProtocol } from './loss-site.ts';
 
@@ -150,10 +151,12 @@ export function staleRules(
     ...(way === undefined ? {} : { delay: 2_000 }), // it has to wait for two readings
     inject: async (site, { ipFamily, service, targetPort }) => {
       const victim = await site.cluster.lab.addPod(site.node, service.replaceAll('-', ''));
-      startEchoServer(victim, { pod: 'victim', tcp: [targetPort], udp: [targetPort] });
       const endpoints = [{ address: addressOf(victim, ipFamily) }];
       const { clusterIp } = await site.make({ name: service, ipFamily, targetPort, endpoints });
       await site.settled();
+      const early = await site.caller.probe({ protocol: 'tcp', address: clusterIp, port: 80, timeout });
+      expect(early.status, 'a refused connection, which must not hide the lost one').toBe('refused');
+      startEchoServer(victim, { pod: 'victim', tcp: [targetPort], udp: [targetPort] });
       await waitForAnswer(site.caller, { address: clusterIp, port: 80 }, 'victim');
       const socket = await site.caller.connectUdp({ protocol: 'udp', address: clusterIp, port: 80 });
       await socket.ask(timeout);
