@@ -50,16 +50,14 @@ export class WatchSession {
 
   /** Sends the headers and the initial events, then follows the store until the stream ends. Call it once. */
   start(): void {
-    const { resource, response } = this.#request;
+    const { response } = this.#request;
     setCommonHeaders(response);
     response.setHeader('Content-Type', 'application/json');
     if (this.#request.isCompressed) response.setHeader('Content-Encoding', 'gzip');
     response.writeHead(200);
     response.flushHeaders();
     response.once('close', () => this.#release());
-    if (!this.#sendStart()) return;
-    this.#subscription = this.#context.store.subscribe(resource, (event) => this.#send(event));
-    this.#startTimers();
+    this.#sendStart();
   }
 
   /** Ends the body cleanly, as the server does at a time-out. */
@@ -86,28 +84,46 @@ export class WatchSession {
     if (held !== undefined && held.length > 0) this.#write(held.join(''));
   }
 
-  /** Sends the events before the live ones; returns false if that ended the stream. */
-  #sendStart(): boolean {
+  #sendStart(): void {
     const { resource, options } = this.#request;
-    const { store } = this.#context;
     const from = Number(options.resourceVersion || 0);
-    if (options.sendInitialEvents || from === 0) {
-      this.#sendInitial(store.list(resource).items);
-      if (options.sendInitialEvents && options.allowWatchBookmarks) this.#sendBookmark('initial-end');
-      return true;
-    }
+    if (!options.sendInitialEvents && from > 0) return this.#follow(from);
+    const { items, resourceVersion } = this.#context.store.list(resource);
+    this.#sendInitial(this.#pieces(items), () => {
+      if (options.sendInitialEvents) this.#sendBookmark('initial-end', resourceVersion);
+      this.#follow(resourceVersion);
+    });
+  }
+
+  /** Sends the events after a version, then those to come. */
+  #follow(from: number): void {
+    const { store } = this.#context;
+    const { resource } = this.#request;
     if (from < store.oldestVersion) {
       const status = expired(`too old resource version: ${from} (${store.oldestVersion})`).toStatus();
       this.#write(`${JSON.stringify({ type: 'ERROR', object: status })}\n`);
-      this.end();
-      return false;
+      return this.end();
     }
     this.#bookmarked = Math.min(from, store.resourceVersion);
     for (const event of store.eventsAfter(resource, from)) this.#send(event);
-    return true;
+    this.#subscription = store.subscribe(resource, (event) => this.#send(event));
+    this.#startTimers();
   }
 
-  #sendInitial(items: readonly StoredObject[]): void {
+  /** Sends pieces as fast as the client takes them. Those that fit into the socket's buffer are sent before this returns. */
+  #sendInitial(pieces: Iterator<string, undefined>, then: () => void): void {
+    for (let piece = pieces.next(); piece.done !== true; piece = pieces.next()) {
+      if (this.#write(piece.value)) continue;
+      const { response } = this.#request;
+      response.once('drain', () => {
+        if (!response.writableEnded) this.#sendInitial(pieces, then);
+      });
+      return;
+    }
+    then();
+  }
+
+  *#pieces(items: readonly StoredObject[]): Generator<string, undefined> {
     let piece: string[] = [];
     let size = 0;
     for (const item of items) {
@@ -116,11 +132,12 @@ export class WatchSession {
       piece.push(line);
       size += line.length;
       if (size < pieceSize) continue;
-      this.#write(piece.join(''));
+      yield piece.join('');
       piece = [];
       size = 0;
     }
-    if (piece.length > 0) this.#write(piece.join(''));
+    if (piece.length > 0) yield piece.join('');
+    return undefined;
   }
 
   #send(event: StoreEvent): void {
@@ -160,9 +177,8 @@ export class WatchSession {
     return table;
   }
 
-  #sendBookmark(kind: 'periodic' | 'initial-end'): void {
+  #sendBookmark(kind: 'periodic' | 'initial-end', version = this.#context.store.resourceVersion): void {
     const { resource, options, render } = this.#request;
-    const version = this.#context.store.resourceVersion;
     if (!options.allowWatchBookmarks) return;
     if (kind === 'periodic' && version <= this.#bookmarked) return;
     this.#bookmarked = version;
@@ -190,10 +206,12 @@ export class WatchSession {
     this.#timers.push(setTimeout(action, delay).unref());
   }
 
-  #write(text: string): void {
+  /** Returns false when the client should take what was written before more is. */
+  #write(text: string): boolean {
     const { response, isCompressed } = this.#request;
-    if (this.#held !== undefined) this.#held.push(text);
-    else response.write(isCompressed ? gzipSync(text, { level: 1 }) : text);
+    if (this.#held === undefined) return response.write(isCompressed ? gzipSync(text, { level: 1 }) : text);
+    this.#held.push(text);
+    return true;
   }
 
   #release(): void {
