@@ -4,7 +4,7 @@ import type { Machine } from './machine.ts';
 import type { Kind, Row } from './measure-backend.ts';
 
 /** As the agent is started. */
-const memoryFlags = ['--max-semi-space-size=1', '--heap-growing-percent=25', '--expose-gc'];
+const memoryFlags = ['--max-semi-space-size=1', '--heap-growing-percent=25', '--no-parallel-scavenge', '--expose-gc'];
 
 /** One row, of a process of its own in the namespace of this run. */
 export function measureBackend(machine: Machine, kind: Kind, services: number): Row {

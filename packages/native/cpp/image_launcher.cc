@@ -26,10 +26,10 @@ struct Program {
 constexpr Program kPrograms[] = {
     {"switchyard-agent",
      "/usr/local/lib/switchyard/main.mjs",
-     {"--max-semi-space-size=1", "--heap-growing-percent=25", "--expose-gc"}},
+     {"--max-semi-space-size=1", "--heap-growing-percent=25", "--no-parallel-scavenge", "--expose-gc"}},
     {"kube-proxy",
      "/usr/local/lib/switchyard/main.mjs",
-     {"--max-semi-space-size=1", "--heap-growing-percent=25", "--expose-gc"}},
+     {"--max-semi-space-size=1", "--heap-growing-percent=25", "--no-parallel-scavenge", "--expose-gc"}},
     {"switchyard-lb", "/usr/local/lib/switchyard-lb/main.mjs", {"--max-semi-space-size=1"}},
     {"switchyard-lb-worker", "/usr/local/lib/switchyard-lb/worker.mjs", {"--max-semi-space-size=1"}},
 };
