@@ -9,7 +9,7 @@ import { type Harness, startHarness } from './harness.ts';
 
 // The agents of a whole cluster lose their API server, and its history is compacted meanwhile: all of them have to list.
 
-/** AGENTS asks for more, such as 2,000, each with four connections. */
+/** AGENTS sets another number, such as 2,000. Each agent has four connections. */
 const { AGENTS = '50' } = process.env;
 const agents = Number(AGENTS);
 const resources = 4;
@@ -86,7 +86,7 @@ test.each([
   using requests = recordRequests();
   cut[Symbol.dispose]();
   await until(2);
-  await sleep(1_500); // whoever lists again does it by then
+  await sleep(1_500); // a second list would come by then
   stop.abort();
   await Promise.all(running);
 
