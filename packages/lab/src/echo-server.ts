@@ -1,6 +1,6 @@
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { type AddressInfo, createServer as createTcpServer, isIPv6, type Socket } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
 import type { EchoAnswer } from './probe-types.ts';
 import { createServer as createHttpServer } from './lean-http.ts';
 import type { LabHost, LabProcess } from './lab.ts';
@@ -46,7 +46,7 @@ export async function serveTcp(port: number, identity: EchoIdentity): Promise<vo
 /** UDP: answers each datagram with the echo object. One socket per family, because a kernel may lack one of them. */
 export async function serveUdp(port: number, identity: EchoIdentity): Promise<void> {
   const { pod, node, host } = identity;
-  const types = host === undefined ? (['udp4', 'udp6'] as const) : ([isIPv6(host) ? 'udp6' : 'udp4'] as const);
+  const types = host === undefined ? (['udp4', 'udp6'] as const) : ([host.includes(':') ? 'udp6' : 'udp4'] as const);
   const bind = (type: 'udp4' | 'udp6'): Promise<void> => {
     const socket = createSocket({ type, ipv6Only: type === 'udp6' });
     socket.on('message', (_message, peer) => {

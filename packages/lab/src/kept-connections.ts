@@ -1,5 +1,5 @@
 import { createSocket } from 'node:dgram';
-import { isIPv6, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { afterSilence, answered, awaitAnswer, connectTcp, failure, type Outcome } from './probe.ts';
 import type { CallHandlers, ProbeExchange, ProberCalls, ProbeRequest, ProbeResult } from './probe-types.ts';
 
@@ -115,7 +115,7 @@ interface AskingSocket {
 
 /** Connects. Also resolves if that fails: the first `ask` then returns the failure. */
 export async function openAskingSocket(request: ProbeRequest): Promise<AskingSocket> {
-  const socket = createSocket(isIPv6(request.address) ? 'udp6' : 'udp4');
+  const socket = createSocket(request.address.includes(':') ? 'udp6' : 'udp4');
   let isOpen = true;
   /** Error of the socket itself; it stays for all later questions. */
   let broken: Error | undefined;

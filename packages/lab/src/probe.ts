@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
-import { connect, isIPv6, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import type { LabHost } from './lab.ts';
 import { request as httpRequest } from './lean-http.ts';
 import type { AnswerWait, AwaitedAnswer, EchoAnswer, ProbeAnswer, ProbeRequest, ProbeResult } from './probe-types.ts';
@@ -156,7 +156,7 @@ export function connectTcp(request: ProbeRequest): Socket {
 }
 
 function attemptUdp(request: ProbeRequest, finish: Finish): () => void {
-  const socket = createSocket(isIPv6(request.address) ? 'udp6' : 'udp4');
+  const socket = createSocket(request.address.includes(':') ? 'udp6' : 'udp4');
   let isOpen = true;
   socket.on('error', (error) => finish(failure(error)));
   socket.on('message', (message) => finish(answered(message.toString())));

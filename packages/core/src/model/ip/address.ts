@@ -1,4 +1,4 @@
-import { isIPv4, isIPv6 } from 'node:net';
+import { isIPv4 } from 'node:net';
 import type { Branded } from '../../base/brand.ts';
 import { shown, wrongArgument } from '../../base/argument.ts';
 import { ConfigError, UsageError } from '../../base/errors.ts';
@@ -18,13 +18,16 @@ export const ipFamilies: readonly IpFamily[] = ['IPv4', 'IPv6'];
 /** `::ffff:0:0/96`. With another number of groups behind it `::ffff:` stands elsewhere in the address. */
 const mapped = /^::ffff:[^:]+:[^:]+$/;
 
+/** Characters that cannot end the brackets of a URL, whose parser decides. The expression of `isIPv6` takes 15 ms to compile. */
+const ipv6Characters = /^[\da-f:.]+$/i;
+
 /** `text` as a canonical address, or undefined. IPv4-mapped IPv6 is rejected, as Kubernetes does. */
 export function tryParseIp(text: string): IpAddress | undefined {
   if (typeof text !== 'string') return undefined;
   if (isIPv4(text)) return text as Ipv4;
-  if (!isIPv6(text) || text.includes('%')) return undefined;
-  const canonical = new URL(`http://[${text}]/`).hostname.slice(1, -1);
-  return mapped.test(canonical) ? undefined : (canonical as Ipv6);
+  if (!ipv6Characters.test(text)) return undefined;
+  const canonical = URL.parse(`http://[${text}]/`)?.hostname.slice(1, -1);
+  return canonical === undefined || mapped.test(canonical) ? undefined : (canonical as Ipv6);
 }
 
 /** Like `tryParseIp`, but throws `ConfigError`. */
