@@ -10,7 +10,7 @@ function started(width: number, shares?: number[]) {
   const events: string[] = [];
   const ends = new Map<string, () => void>();
   const looks: (() => void)[] = [];
-  const stage = { suites, width, isPatient: shares !== undefined };
+  const stage = { suites, width, ...(shares === undefined ? {} : { leastIdle: 0.15 }) };
   const over = runStage(
     stage,
     async ({ name }) => {

@@ -2,26 +2,32 @@ import { cpus } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Stage, Suite } from './suites.ts';
 
-/** Share of all processors' time that is left, from which on another suite joins. */
-const leastIdle = 0.15;
-
 /** Duration of one measurement of that share, in milliseconds. */
 const look = 10_000;
 
 /** Runs all suites of a stage, in their order. `run` never rejects. */
 export async function runStage(
-  { suites, width, isPatient = false }: Stage,
+  { suites, width, leastIdle = 0 }: Stage,
   run: (suite: Suite) => Promise<void>,
   idleShare: () => Promise<number> = measureIdle,
 ): Promise<void> {
   const running = new Set<Promise<void>>();
   for (const suite of suites) {
     while (running.size >= width) await Promise.race(running);
-    if (isPatient) while (running.size > 0 && (await idleShare()) < leastIdle);
+    if (leastIdle > 0 && running.size > 0) await untilIdle(running, leastIdle, idleShare);
     const ended = run(suite).finally(() => running.delete(ended));
     running.add(ended);
   }
   await Promise.all(running);
+}
+
+/** Resolves when this share is left, or nothing runs. */
+async function untilIdle(
+  running: ReadonlySet<unknown>,
+  share: number,
+  idleShare: () => Promise<number>,
+): Promise<void> {
+  while (running.size > 0 && (await idleShare()) < share);
 }
 
 /** Share of the processors' time that nothing used, from now on for `look` milliseconds. */

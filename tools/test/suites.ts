@@ -19,8 +19,8 @@ export interface Stage {
   readonly suites: readonly Suite[];
   /** Maximum number of suites that run side by side. */
   readonly width: number;
-  /** Another suite joins running ones only while the processors have time left: tests with real packets bound times. */
-  readonly isPatient?: boolean;
+  /** Share of all processors' time that must be left for another suite to join: tests with real packets bound times. Default: none. */
+  readonly leastIdle?: number;
 }
 
 const bundle: Suite = { name: 'bundle', command: ['nx', 'run-many', '-t', 'bundle', '--output-style=static'] };
@@ -69,8 +69,8 @@ export function stages(kind: 'all' | 'quick'): readonly Stage[] {
   return [
     first,
     { width: 2, suites: [...suitesOf('exhaustive'), ...units] },
-    { width: 3, isPatient: true, suites: suitesOf('privileged') },
-    { width: 1, suites: suitesOf('quiet') },
+    { width: 3, leastIdle: 0.15, suites: suitesOf('privileged') },
+    { width: 2, leastIdle: 0.5, suites: suitesOf('quiet') },
   ];
 }
 
