@@ -102,15 +102,15 @@ describe('the age of the rules', () => {
     expect(told.map(({ ipFamily }) => ipFamily).sort()).toEqual(['IPv4', 'IPv6']);
     const [line] = told;
     expect(line?.['forSeconds']).toBeGreaterThanOrEqual(3);
-    // The last heartbeat may be ten seconds older than the end of its process.
-    expect(line?.['forSeconds']).toBeLessThan((performance.now() - killedAt) / 1000 + 11);
+    // The last heartbeat may be twenty seconds older than the end of its process.
+    expect(line?.['forSeconds']).toBeLessThan((performance.now() - killedAt) / 1000 + 21);
     await next.stop();
   });
 
   test('is kept small by an agent that has nothing to do', async () => {
     const agent = cluster.startAgent(node);
     await waitForAgents(cluster.lab, [agent], signal);
-    await pause(13_000);
+    await pause(23_000);
     const dumped = (await node.run(program, ['--switchyard-dump'])).stdout;
     const [, age] = /^# IPv4: rules last known to be right (\d+) s ago$/m.exec(dumped) ?? [];
     expect(Number(age)).toBeLessThan(8);

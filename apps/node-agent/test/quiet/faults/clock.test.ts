@@ -115,6 +115,6 @@ test('the age of the rules, read by the next agent, knows nothing of the wall cl
   expect(lines.length).toBeGreaterThan(0);
   for (const line of lines) {
     expect(line['forSeconds']).toBeGreaterThanOrEqual(1);
-    expect(line['forSeconds']).toBeLessThan(away + 11); // the mark is made every ten seconds
+    expect(line['forSeconds']).toBeLessThan(away + 21); // the mark is made every twenty seconds
   }
 });

@@ -10,7 +10,7 @@ interface Freshness {
 }
 
 /** Interval of marks, and thus the largest error of the age that is read from the kernel. */
-export const heartbeatInterval: Millis = seconds(10);
+export const heartbeatInterval: Millis = seconds(20);
 
 /**
  * Longest silence of a source in contact. Bookmarks arrive about every minute, and a watch without data for 130 s is closed.
