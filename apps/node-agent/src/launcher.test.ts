@@ -72,7 +72,7 @@ describe('the launcher', () => {
     const { status, text } = checkout.run(join(checkout.root, 'second'));
     expect(status).toBe(0);
     expect(text).toMatch(
-      /^own: --max-semi-space-size=1 --heap-growing-percent=25 --no-parallel-scavenge --expose-gc .*\/dist-bundle\/main\.mjs --switchyard-dump$/,
+      /^own: --max-semi-space-size=1 --no-parallel-scavenge .*\/dist-bundle\/main\.mjs --switchyard-dump$/,
     );
   });
 

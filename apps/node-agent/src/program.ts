@@ -153,7 +153,6 @@ async function dump(
 
 /** Refuses an unreadable configuration before it changes anything; probes the host while it lists the cluster. */
 async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
-  preferQuickStart();
   const { config, backendHost, ipFamilies, logger } = run;
   const { nodeName } = config;
   const metricsPage = createMetricsPage({ mode: config.mode, ipFamilies, clock: systemClock });
@@ -196,6 +195,7 @@ async function runUntilStopped(run: Run, signal: AbortSignal): Promise<void> {
       process: { startTime, nodeVersion: process.version, version, commandLine: process.argv },
     };
     const host = { ...hostOf(run, metricsPage, variant), events, views, onApplied: await releaseFreedMemory() };
+    preferQuickStart();
     await runAgent({ config, follower, source, contact: opened.contact, backends, host }, running);
     if (changed !== undefined) throw changed;
   } finally {

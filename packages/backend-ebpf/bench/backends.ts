@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import type { Machine } from './machine.ts';
 import type { Kind, Row } from './measure-backend.ts';
 
-/** As the agent is started. */
+/** As the agent runs. */
 const memoryFlags = ['--max-semi-space-size=1', '--heap-growing-percent=25', '--no-parallel-scavenge', '--expose-gc'];
 
 /** One row, of a process of its own in the namespace of this run. */

@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { releaseMemoryAtRest } from './release-memory.ts';
+import { collectGarbage, releaseMemoryAtRest } from './release-memory.ts';
 
-test.each(['preferQuickStart', 'preferLittleMemory'])(
+test.each(['preferQuickStart', 'preferLittleMemory', 'collectGarbage'])(
   'V8 knows the flags of %s: it would name an unknown one and go on',
   async (name) => {
     const url = JSON.stringify(new URL('release-memory.ts', import.meta.url).href);
@@ -12,6 +12,13 @@ test.each(['preferQuickStart', 'preferLittleMemory'])(
     expect(stderr).toBe('');
   },
 );
+
+test('all garbage is collected, without a flag on the command line', async () => {
+  const lost = new WeakRef({});
+  await new Promise((resolve) => setImmediate(resolve)); // until then a WeakRef keeps its object
+  collectGarbage();
+  expect(lost.deref()).toBeUndefined();
+});
 
 test('memory is released once, a minute after the last of many changes', () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'performance'] });

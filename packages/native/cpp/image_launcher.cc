@@ -13,7 +13,7 @@
 
 namespace {
 constexpr const char* kNode = "/usr/local/bin/node";
-constexpr int kMostFlags = 4;
+constexpr int kMostFlags = 2;
 // With fewer than about 24 Node itself ends with a stack trace; an idle agent has 35 open.
 constexpr rlim_t kFewestDescriptors = 64;
 
@@ -26,10 +26,10 @@ struct Program {
 constexpr Program kPrograms[] = {
     {"switchyard-agent",
      "/usr/local/lib/switchyard/main.mjs",
-     {"--max-semi-space-size=1", "--heap-growing-percent=25", "--no-parallel-scavenge", "--expose-gc"}},
+     {"--max-semi-space-size=1", "--no-parallel-scavenge"}},
     {"kube-proxy",
      "/usr/local/lib/switchyard/main.mjs",
-     {"--max-semi-space-size=1", "--heap-growing-percent=25", "--no-parallel-scavenge", "--expose-gc"}},
+     {"--max-semi-space-size=1", "--no-parallel-scavenge"}},
     {"switchyard-lb", "/usr/local/lib/switchyard-lb/main.mjs", {"--max-semi-space-size=1"}},
     {"switchyard-lb-worker", "/usr/local/lib/switchyard-lb/worker.mjs", {"--max-semi-space-size=1"}},
 };

@@ -109,7 +109,7 @@ async function bundleOptions(): Promise<BuildOptions> {
 /** A program as apps/node-agent/bin/switchyard-agent is one: it becomes the agent. */
 async function writeProgram(folder: string, bundle: string): Promise<string> {
   const program = join(folder, 'switchyard-agent');
-  const flags = '--max-semi-space-size=1 --heap-growing-percent=25 --no-parallel-scavenge --expose-gc';
+  const flags = '--max-semi-space-size=1 --no-parallel-scavenge';
   const script = `#!/bin/sh\nexec '${process.execPath}' ${flags} '${bundle}' "$@"\n`;
   await writeFile(program, script, { mode: 0o755 });
   return program;

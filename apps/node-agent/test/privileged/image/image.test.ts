@@ -165,12 +165,10 @@ describe("the agent in a container with kubeadm's command line", () => {
     expect(await readlink(`/proc/${pid}/ns/net`)).toBe(
       (await node.run('readlink', ['/proc/self/ns/net'])).stdout.trim(),
     );
-    expect((await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0').slice(0, 6)).toEqual([
+    expect((await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0').slice(0, 4)).toEqual([
       '/usr/local/bin/node',
       '--max-semi-space-size=1',
-      '--heap-growing-percent=25',
       '--no-parallel-scavenge',
-      '--expose-gc',
       '/usr/local/lib/switchyard/main.mjs',
     ]);
     expect(await readFile(`/proc/${pid}/environ`, 'utf8')).toContain('MALLOC_ARENA_MAX=1');
