@@ -1,4 +1,4 @@
-import { type Clock, millis, seconds } from '@switchyard/core';
+import { type Clock, seconds } from '@switchyard/core';
 import type { Container, Probe } from '@switchyard/core/kubernetes';
 import type { TimeScale } from '../facts.ts';
 import type { LabPod } from '../../lab.ts';
@@ -58,7 +58,7 @@ export interface NodeProbes extends AsyncDisposable {
   attempt(pod: LabPod, container: Container, probe: Probe, signal: AbortSignal): Promise<boolean>;
 }
 
-/** Starts nothing before the first HTTP probe. Timeouts are not scaled: they are only upper bounds. */
+/** Starts nothing before the first probe over the network. Timeouts are not scaled: they are only upper bounds. */
 export function createNodeProbes(): NodeProbes {
   let prober: Promise<Prober> | undefined;
   return {
@@ -70,27 +70,24 @@ export function createNodeProbes(): NodeProbes {
         return (await pod.run(file, args, { timeout })).exitCode === 0;
       }
       const port = portNumber(probe.httpGet?.port ?? probe.tcpSocket?.port, container);
-      if (probe.httpGet === undefined) return canConnect(pod, address, port);
       const starting = (prober ??= createProber(pod.node, signal));
-      const path = probe.httpGet.path ?? '/';
-      const attempt = starting.then((ready) => ready.probe({ protocol: 'http', address, port, path, timeout }));
+      const request =
+        probe.httpGet === undefined
+          ? ({ protocol: 'connect', address, port, timeout } as const)
+          : ({ protocol: 'http', address, port, path: probe.httpGet.path ?? '/', timeout } as const);
+      const attempt = starting.then((ready) => ready.probe(request));
       const result = await attempt.catch((error: unknown) => {
         if (prober === starting) prober = undefined; // its process has ended: the next attempt makes another
         throw error;
       });
-      const status = result.status === 'answered' ? (result.httpStatus ?? 0) : 0;
-      return status >= 200 && status < 400;
+      if (result.status !== 'answered') return false;
+      const { httpStatus = 0 } = result;
+      return probe.httpGet === undefined || (httpStatus >= 200 && httpStatus < 400);
     },
     [Symbol.asyncDispose]: async () => {
       await prober?.then((ready) => ready[Symbol.asyncDispose]()).catch(() => undefined);
     },
   };
-}
-
-/** bash opens the connection: the prober's TCP attempts expect the server to speak first. */
-async function canConnect(pod: LabPod, address: string, port: number): Promise<boolean> {
-  const result = await pod.node.run('bash', ['-c', `exec 3<>/dev/tcp/${address}/${port}`], { timeout: millis(1000) });
-  return result.exitCode === 0;
 }
 
 function portNumber(port: number | string | undefined, container: Container): number {
