@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { ConfigError, messageOf } from '../base/errors.ts';
 import { type Clock, seconds } from '../base/time.ts';
+import { addressAndPort } from '../model/ip/port.ts';
 import { type Credentials, defaultTls, type ApiServerConnection } from './api-server-connection.ts';
-import { isIPv6 } from 'node:net';
 import { join } from 'node:path';
 import { objectArgument, optional, requireClock, requireFields, requireText } from '../base/argument.ts';
 
@@ -98,7 +98,7 @@ export async function inClusterConnection(options: InClusterOptions): Promise<Ap
     );
   }
   return {
-    url: new URL(`https://${isIPv6(host) ? `[${host}]` : host}:${port}`),
+    url: new URL(`https://${addressAndPort(host, port)}`),
     tls: { ...defaultTls, ca: await readText(join(folder, 'ca.crt'), 'service account CA') },
     credentials: await tokenFileCredentials(join(folder, 'token'), clock),
   };
