@@ -16,7 +16,7 @@ import {
   type DataplaneBackend,
   type Reconciler,
 } from '@switchyard/core/engine';
-import { type LeveledLogger, logLevelOf, nodeAddresses, preferLittleMemory } from '@switchyard/host';
+import { type LeveledLogger, logLevelOf, nodeAddresses, preferLittleMemory, preferQuickStart } from '@switchyard/host';
 import { openProxyChoices } from '@switchyard/netfilter';
 import type { RunConfig } from './config.ts';
 import type { BindTarget } from './config/run-config.ts';
@@ -61,10 +61,14 @@ export async function runObserver(
     metricsPage,
   });
   await using events = opened.events;
-  preferLittleMemory();
+  preferQuickStart();
   const state = new ClusterState({ nodeName });
   const node = new OwnNode({ config, state, logger });
   const applied = new AppliedListeners();
+  const removeListener = applied.add(() => {
+    removeListener();
+    preferLittleMemory();
+  });
   const reconciler = createReconciler({
     source: opened.source,
     state,
