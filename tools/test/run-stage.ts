@@ -14,20 +14,11 @@ export async function runStage(
   const running = new Set<Promise<void>>();
   for (const suite of suites) {
     while (running.size >= width) await Promise.race(running);
-    if (leastIdle > 0 && running.size > 0) await untilIdle(running, leastIdle, idleShare);
+    if (leastIdle > 0) while (running.size > 0 && (await idleShare()) < leastIdle);
     const ended = run(suite).finally(() => running.delete(ended));
     running.add(ended);
   }
   await Promise.all(running);
-}
-
-/** Resolves when this share is left, or nothing runs. */
-async function untilIdle(
-  running: ReadonlySet<unknown>,
-  share: number,
-  idleShare: () => Promise<number>,
-): Promise<void> {
-  while (running.size > 0 && (await idleShare()) < share);
 }
 
 /** Share of the processors' time that nothing used, from now on for `look` milliseconds. */

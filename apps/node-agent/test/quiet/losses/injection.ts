@@ -154,8 +154,8 @@ export function staleRules(
       const endpoints = [{ address: addressOf(victim, ipFamily) }];
       const { clusterIp } = await site.make({ name: service, ipFamily, targetPort, endpoints });
       await site.settled();
-      const early = await site.caller.probe({ protocol: 'tcp', address: clusterIp, port: 80, timeout });
-      expect(early.status, 'a refused connection, which must not hide the lost one').toBe('refused');
+      const ask = attempt(site.caller, { address: clusterIp, port: 80 });
+      expect(await ask('TCP'), 'a connection that must not hide the lost one').toMatchObject({ status: 'refused' });
       startEchoServer(victim, { pod: 'victim', tcp: [targetPort], udp: [targetPort] });
       await waitForAnswer(site.caller, { address: clusterIp, port: 80 }, 'victim');
       const socket = await site.caller.connectUdp({ protocol: 'udp', address: clusterIp, port: 80 });
@@ -165,10 +165,8 @@ export function staleRules(
       await site.cluster.lab.removePod(victim);
       if (way === 'leadsAway') await leadAway(site, addressOf(victim, ipFamily));
       await sleep(1_200); // attempts so far are read
-      const send =
-        cause === 'staleFlow' ? () => socket.ask(timeout) : attempt(site.caller, { address: clusterIp, port: 80 });
       return {
-        send,
+        send: cause === 'staleFlow' ? () => socket.ask(timeout) : ask,
         undo: async () => {
           site.resumeProxy();
           await socket.close();

@@ -69,12 +69,11 @@ export function createNodeProbes(): NodeProbes {
         const [file = '', ...args] = probe.exec.command ?? [];
         return (await pod.run(file, args, { timeout })).exitCode === 0;
       }
-      const port = portNumber(probe.httpGet?.port ?? probe.tcpSocket?.port, container);
+      const { httpGet, tcpSocket } = probe;
+      const protocol = httpGet === undefined ? 'connect' : 'http';
+      const port = portNumber(httpGet?.port ?? tcpSocket?.port, container);
       const starting = (prober ??= createProber(pod.node, signal));
-      const request =
-        probe.httpGet === undefined
-          ? ({ protocol: 'connect', address, port, timeout } as const)
-          : ({ protocol: 'http', address, port, path: probe.httpGet.path ?? '/', timeout } as const);
+      const request = { protocol, address, port, path: httpGet?.path ?? '/', timeout } as const;
       const attempt = starting.then((ready) => ready.probe(request));
       const result = await attempt.catch((error: unknown) => {
         if (prober === starting) prober = undefined; // its process has ended: the next attempt makes another
@@ -82,7 +81,7 @@ export function createNodeProbes(): NodeProbes {
       });
       if (result.status !== 'answered') return false;
       const { httpStatus = 0 } = result;
-      return probe.httpGet === undefined || (httpStatus >= 200 && httpStatus < 400);
+      return protocol === 'connect' || (httpStatus >= 200 && httpStatus < 400);
     },
     [Symbol.asyncDispose]: async () => {
       await prober?.then((ready) => ready[Symbol.asyncDispose]()).catch(() => undefined);

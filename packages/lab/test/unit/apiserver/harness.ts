@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { type IncomingMessage, request as httpRequest } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { noopLogger, systemClock } from '@switchyard/core';
+import { defaultTls, fixedCredentials, KubernetesSource, type NodeScope } from '@switchyard/core/kubernetes';
 import type { JsonObject } from '../../../src/apiserver/json.ts';
 import { type ApiServer, type ApiServerOptions, startApiServer } from '../../../src/apiserver/server.ts';
 
@@ -67,6 +69,17 @@ export async function startHarness(options: ApiServerOptions = {}): Promise<Harn
     },
     [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
+}
+
+/** The agent's source of cluster state, at a server. */
+export function sourceAt(url: string, nodes: NodeScope): KubernetesSource {
+  return new KubernetesSource({
+    connection: { url: new URL(url), tls: defaultTls, credentials: fixedCredentials(undefined) },
+    nodes,
+    clock: systemClock,
+    random: Math.random,
+    log: noopLogger,
+  });
 }
 
 interface Exchange {

@@ -1,11 +1,10 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ClusterState, nodeName, noopLogger, systemClock } from '@switchyard/core';
-import { defaultTls, fixedCredentials, KubernetesSource } from '@switchyard/core/kubernetes';
+import { ClusterState, nodeName } from '@switchyard/core';
 import { expect, test } from 'vitest';
 import { services } from '../../../src/apiserver/resources/services.ts';
-import { type Harness, startHarness } from './harness.ts';
+import { type Harness, sourceAt, startHarness } from './harness.ts';
 
 // The agents of a whole cluster lose their API server, and its history is compacted meanwhile: all of them have to list.
 
@@ -47,14 +46,9 @@ function readsEtcd({ query }: Asked): boolean {
 
 /** Follows the API as one node's agent; `numbers` has its number of Services, once in sync. */
 async function runAgent(index: number, { url }: Harness, numbers: number[], signal: AbortSignal): Promise<void> {
-  const source = new KubernetesSource({
-    connection: { url: new URL(url), tls: defaultTls, credentials: fixedCredentials(undefined) },
-    nodes: { kind: 'one', name: nodeName(`node-${index}`) },
-    clock: systemClock,
-    random: Math.random,
-    log: noopLogger,
-  });
-  const state = new ClusterState({ nodeName: nodeName(`node-${index}`) });
+  const name = nodeName(`node-${index}`);
+  const source = sourceAt(url, { kind: 'one', name });
+  const state = new ClusterState({ nodeName: name });
   for await (const batch of source.batches(signal)) {
     state.apply(batch);
     if (state.isInSync) numbers[index] = state.services.size;
@@ -67,9 +61,7 @@ test.each([
 ])(`${agents} agents after a compaction of a server %s: none reads etcd, each lists once`, async (_, isOld) => {
   await using api = await startHarness();
   const { faults, store } = api.server;
-  using _old = isOld
-    ? faults.inject({ kind: 'status', status: 422 }, { target: /sendInitialEvents/ })
-    : { [Symbol.dispose]: () => undefined };
+  if (isOld) faults.inject({ kind: 'status', status: 422 }, { target: /sendInitialEvents/ });
   await api.service('before');
   const stop = new AbortController();
   const numbers = Array.from({ length: agents }, () => 0);

@@ -1,8 +1,7 @@
 import { type IncomingMessage, request } from 'node:http';
 import { expect, test } from 'vitest';
-import { ClusterState, nodeName, noopLogger, systemClock } from '@switchyard/core';
-import { defaultTls, fixedCredentials, KubernetesSource } from '@switchyard/core/kubernetes';
-import { services, startHarness } from './harness.ts';
+import { ClusterState, nodeName } from '@switchyard/core';
+import { services, sourceAt, startHarness } from './harness.ts';
 
 const watchList = `${services}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true`;
 
@@ -27,13 +26,7 @@ test('our source reads it: the objects, then each change as it comes', async () 
   await using api = await startHarness({ compressesWatchLists: true });
   const names = Array.from({ length: 300 }, (_, index) => `service-${index}`);
   for (const name of names) await api.service(name);
-  const source = new KubernetesSource({
-    connection: { url: new URL(api.url), tls: defaultTls, credentials: fixedCredentials(undefined) },
-    nodes: { kind: 'all' },
-    clock: systemClock,
-    random: Math.random,
-    log: noopLogger,
-  });
+  const source = sourceAt(api.url, { kind: 'all' });
   const state = new ClusterState({ nodeName: nodeName('node1') });
   const sizes: number[] = [];
   for await (const batch of source.batches(new AbortController().signal)) {
