@@ -156,7 +156,7 @@ describe('what is written where', () => {
     await driven.full(many(10));
     expect(driven.machine.mapsOf('IPv4')?.services.shape.maxEntries).toBe(4096);
     expect(await driven.next(many(5000))).toMatchObject({ status: 'applied' });
-    expect(driven.machine.mapsOf('IPv4')?.services.shape.maxEntries).toBe(8192);
+    expect(driven.machine.mapsOf('IPv4')?.services.shape.maxEntries).toBeGreaterThanOrEqual(8192);
     const other = await Driven.open('tc');
     await other.full(many(5000));
     expect(await driven.backend.dump(signal)).toBe(await other.backend.dump(signal));

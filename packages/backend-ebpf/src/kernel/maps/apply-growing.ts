@@ -1,6 +1,7 @@
 import { type ForwardingTable, HostError, type TableDelta } from '@switchyard/core';
 import { withFailed } from '@switchyard/core/engine';
 import type { EbpfKernel } from '../kernel.ts';
+import { largerSizes, neededSizes } from './map-sizes.ts';
 import type { ServiceWriter, WriteResult } from './service-writer.ts';
 import { MapFullError } from './set-writer.ts';
 
@@ -28,7 +29,7 @@ export async function applyGrowing(
   let result = delta === undefined ? writer.applyFull(table, after) : writer.applyDelta(delta);
   for (let round = 0; round < maxRounds && result.grow !== undefined; round++) {
     try {
-      writer.moveTo(await kernel.growMaps(result.grow, signal));
+      writer.moveTo(await kernel.growMaps(largerSizes(result.grow, neededSizes(table)), signal));
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof HostError)) throw error;

@@ -219,13 +219,13 @@ describe('maps that are too small', () => {
     ['slots', { slots: 16 }],
     ['services', { services: 1 }],
     ['frontends', { frontends: 1 }],
-  ])('%s: nothing of the Service is written, and the needed sizes are reported', (name, sizes) => {
+  ])('%s: nothing of the Service is written, and larger sizes are reported', (name, sizes) => {
     const { maps, writer } = bench({ ...smallestSizes, ...sizes });
     const result = writer.applyFull(large);
     expect([...result.failed.values()].map(({ message }) => message)).toEqual([
       expect.stringContaining(`map ${name} is full; it is written again when the map has grown`),
     ]);
-    expect(result.grow?.[name]).toBe(smallestSizes[name]);
+    expect(result.grow?.[name]).toBeGreaterThan(sizes[name] ?? 0);
     expect(dumpMaps(maps)).toBe('');
   });
 });

@@ -8,7 +8,7 @@ import { ApplyRun, type GoneEndpoint, newlyPlaced, type Placed, type WriterParts
 import { repairDamage, scanDamage } from './damage.ts';
 import { FrontendWriter } from './frontend-writer.ts';
 import { GuardCounts } from './guard-counts.ts';
-import { doubled, isLarger, largerSizes, neededSizes } from './map-sizes.ts';
+import { doubled, isLarger } from './map-sizes.ts';
 import { MapState, type MapStateOptions } from './map-state.ts';
 import { SetWriter } from './set-writer.ts';
 
@@ -77,11 +77,6 @@ export class ServiceWriter {
     ];
   }
 
-  /** Sizes in which the table fits, none below those of the maps. Looks at every Service. */
-  neededSizes(table: ForwardingTable): MapSizes {
-    return largerSizes(neededSizes(table), this.sizes);
-  }
-
   /** Replaces the maps by larger ones with the same content. */
   moveTo(maps: MapSet): void {
     this.#parts.state.attach(maps);
@@ -105,9 +100,7 @@ export class ServiceWriter {
     if (this.#isFound) this.#claim(table);
     else this.repair();
     const unknown = after === 'drift' ? nothing : 'all';
-    const result = this.#apply(this.#parts.tracker.wishes(table.services, unknown), before);
-    if (result.grow === undefined) return result;
-    return { ...result, grow: largerSizes(result.grow, this.neededSizes(table)) };
+    return this.#apply(this.#parts.tracker.wishes(table.services, unknown), before);
   }
 
   /** Writes a delta. A full apply must precede it. */
