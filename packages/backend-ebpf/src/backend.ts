@@ -152,6 +152,10 @@ function driftOf({ clock, kernel, wire, settings, addresses }: BackendParts, pro
   const hasApplied = (): boolean => programs.writer !== undefined;
   return new EbpfDrift({
     clock,
+    fingerprint: (extent) => {
+      const links = programs.writer?.hasForeignWords === false ? wire.links() : undefined;
+      return links && kernel.fingerprint(links, extent);
+    },
     looks: [
       async (signal) => (hasApplied() ? (await kernel.findFaults(signal)).map(faultOf) : []),
       async (signal) => (hasApplied() ? (await wire.findFaults(signal)).map(faultOf) : []),

@@ -55,7 +55,7 @@ foreach(source ${EMBEDDED})
   list(APPEND EMBEDDED_OBJECTS ${object})
 endforeach()
 
-add_addon(switchyard_bpf cpp/bpf_addon.cc cpp/bpf_calls.cc cpp/bpf_object.cc cpp/bpf_embedded.cc)
+add_addon(switchyard_bpf cpp/bpf_addon.cc cpp/bpf_calls.cc cpp/bpf_fingerprint.cc cpp/bpf_object.cc cpp/bpf_embedded.cc)
 set_source_files_properties(cpp/bpf_embedded.cc PROPERTIES OBJECT_DEPENDS "${EMBEDDED_OBJECTS}")
 target_compile_definitions(switchyard_bpf PRIVATE SWITCHYARD_OBJECTS="${CMAKE_BINARY_DIR}")
 target_compile_options(switchyard_bpf PRIVATE ${LIBBPF_COMPILE} ${BPF_PLACES})

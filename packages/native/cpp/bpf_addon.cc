@@ -4,12 +4,14 @@
 // returned as numbers (negative errno), so that the hot path makes no exceptions and no objects.
 #include <napi.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "bpf_calls.h"
+#include "bpf_fingerprint.h"
 #include "bpf_object.h"
 
 namespace {
@@ -126,6 +128,34 @@ Napi::Array Descriptors(Napi::Env env, const std::vector<switchyard::Named>& nam
   return array;
 }
 
+// fingerprint(links, maps, folders) -> a bigint. Descriptors of links; a descriptor and the sizes of key and value for each map.
+Napi::Value Fingerprint(const Napi::CallbackInfo& info) {
+  const auto links = info[0].As<Napi::Int32Array>();
+  const auto numbers = info[1].As<Napi::Int32Array>();
+  const auto names = info[2].As<Napi::Array>();
+  std::vector<switchyard::MapPlace> maps;
+  for (size_t at = 0; at + 2 < numbers.ElementLength(); at += 3) {
+    maps.push_back({numbers[at], static_cast<uint32_t>(numbers[at + 1]), static_cast<uint32_t>(numbers[at + 2])});
+  }
+  std::vector<std::string> folders;
+  for (uint32_t index = 0; index < names.Length(); index++) {
+    folders.push_back(names.Get(index).As<Napi::String>().Utf8Value());
+  }
+  return Napi::BigInt::New(info.Env(), switchyard::Fingerprint(links.Data(), links.ElementLength(), maps, folders));
+}
+
+// sliceFingerprint(fd, key size, value size, position) -> a bigint. `position`: as many bytes as the first says, which counts too.
+Napi::Value SliceFingerprint(const Napi::CallbackInfo& info) {
+  const switchyard::MapPlace map = {info[0].As<Napi::Number>().Int32Value(), info[1].As<Napi::Number>().Uint32Value(),
+                                    info[2].As<Napi::Number>().Uint32Value()};
+  auto bytes = info[3].As<Napi::Uint8Array>();
+  switchyard::MapPosition position(bytes.Data() + 1, bytes.Data() + 1 + bytes[0]);
+  const uint64_t digest = switchyard::SliceFingerprint(map, &position);
+  bytes[0] = static_cast<uint8_t>(position.size());
+  std::copy(position.begin(), position.end(), bytes.Data() + 1);
+  return Napi::BigInt::New(info.Env(), digest);
+}
+
 // loadObject(bytes, { maps, constants, skip }) -> { maps, programs, error, attempt, log }
 // Pairs of name and number everywhere: a bigint on the way in, a descriptor on the way out.
 Napi::Value LoadObject(const Napi::CallbackInfo& info) {
@@ -167,6 +197,8 @@ Napi::Object Init(Napi::Env env, Napi::Object exports) {
   exports.Set("unmapMemory", Napi::Function::New(env, UnmapMemory));
   exports.Set("netnsCookie", Napi::Function::New(env, NetnsCookie));
   exports.Set("mountBpffs", Napi::Function::New(env, MountBpffs));
+  exports.Set("fingerprint", Napi::Function::New(env, Fingerprint));
+  exports.Set("sliceFingerprint", Napi::Function::New(env, SliceFingerprint));
   exports.Set("loadObject", Napi::Function::New(env, LoadObject));
   exports.Set("embeddedObject", Napi::Function::New(env, EmbeddedObject));
   return exports;

@@ -25,6 +25,7 @@ export { listPins, pin, type PinOptions, unpin } from './bpf/pins.ts';
 export { possibleCpus } from './bpf/kernel-map.ts';
 export { attachTc, type TcLink, type TcMechanism, type TcOptions, type TcPlace } from './bpf/clsact.ts';
 export { detachClsact, findClsact } from './bpf/clsact.ts';
+export { fingerprint, type FingerprintParts, MapWatch } from './bpf/fingerprint.ts';
 export { testRun, type TestRunOptions, type TestRunResult } from './bpf/test-run.ts';
 export { attachTracepoint } from './bpf/tracepoint.ts';
 export { netnsCookie } from './bpf/info.ts';

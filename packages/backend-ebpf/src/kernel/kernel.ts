@@ -1,5 +1,5 @@
 import type { IpFamily, PodDetector } from '@switchyard/core';
-import type { BpfMap, CgroupHook } from '@switchyard/native';
+import type { BpfLink, BpfMap, CgroupHook } from '@switchyard/native';
 import type { MapName, MapSizes } from '../render/layouts.ts';
 
 /** All maps of one family. */
@@ -15,6 +15,9 @@ export interface OpenedMaps {
 /** Descriptions of differences from the last `attach`; empty without any. */
 export type KernelFaults = readonly string[];
 
+/** `part`: of `frontends` one slice per call, so that it costs the same for each size of a cluster. */
+export type FingerprintExtent = 'whole' | 'part';
+
 /** One family's maps, programs, links and pins, in the kernel or in memory for tests. Rejects with `HostError`. */
 export interface EbpfKernel extends AsyncDisposable {
   readonly ipFamily: IpFamily;
@@ -28,8 +31,13 @@ export interface EbpfKernel extends AsyncDisposable {
   attach(signal: AbortSignal): Promise<number>;
   /** Removes maps and links of other layout versions, once nothing forwards by them. Returns writes. */
   removeOtherVersions(signal: AbortSignal): Promise<number>;
-  /** Compares links, pins and programs with those of `attach`. Cheap: runs twice a second. */
+  /** Compares links, pins and programs with those of `attach`. */
   findFaults(signal: AbortSignal): Promise<KernelFaults>;
+  /**
+   * A number that changes when another process changes these links, or links, pins or maps of this family, but for the large arrays.
+   * Undefined before `attach`, and where `frontends` is not as the last whole one found it. Throws `HostError`.
+   */
+  fingerprint(links: readonly BpfLink[], extent: FingerprintExtent): bigint | undefined;
   /** Detaches and unpins everything of all versions in this family. Returns descriptions of what it removed. */
   remove(signal: AbortSignal): Promise<readonly string[]>;
 }
@@ -44,6 +52,8 @@ export interface Wire extends AsyncDisposable {
   ensure(signal: AbortSignal): Promise<number>;
   /** As `WirePath.findFaults`. */
   findFaults(signal: AbortSignal): Promise<readonly string[]>;
+  /** As `WirePath.links`. */
+  links(): readonly BpfLink[] | undefined;
   follow(signal: AbortSignal): Promise<void>;
   /** Removes programs of all versions. Returns descriptions of what it removed. */
   remove(signal: AbortSignal): Promise<readonly string[]>;

@@ -59,6 +59,7 @@ function memoryWire(isUsed: boolean): Wire {
     needsRules: async () => false,
     ensure: async () => 0,
     findFaults: async () => [],
+    links: () => [],
     follow: async () => undefined,
     remove: async () => [],
     [Symbol.asyncDispose]: async () => undefined,

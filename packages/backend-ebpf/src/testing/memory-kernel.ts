@@ -115,6 +115,10 @@ export class MemoryKernel implements EbpfKernel {
     return pinned.isAttached ? [] : ['the programs are not attached'];
   }
 
+  fingerprint(): undefined {
+    // Each look reads everything.
+  }
+
   async remove(): Promise<readonly string[]> {
     return this.#pinned.delete(this.ipFamily) ? [`maps and programs of ${this.ipFamily}`] : [];
   }

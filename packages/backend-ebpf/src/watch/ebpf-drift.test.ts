@@ -14,11 +14,17 @@ function bench() {
     content: [[], []] as readonly (readonly string[])[],
     looks: 0,
     rounds: 0,
+    whole: 0,
+    fingerprint: undefined as bigint | undefined,
     /** Runs during a look. */
     during: async (): Promise<void> => undefined,
   };
   const drift = new EbpfDrift({
     clock,
+    fingerprint: (extent) => {
+      if (extent === 'whole') state.whole++;
+      return state.fingerprint;
+    },
     looks: [
       async () => {
         state.looks++;
@@ -56,6 +62,37 @@ describe('EbpfDrift', () => {
     expect(state.looks - before.looks).toBe(5);
     expect(state.rounds - before.rounds).toBeGreaterThanOrEqual(2);
     expect(reports).toEqual([]);
+  });
+
+  test('with an unchanged fingerprint it looks three times, and again after 30 s', async () => {
+    const { clock, state } = bench();
+    state.fingerprint = 7n;
+    await clock.advance(10_000);
+    expect([state.looks, state.rounds, state.whole]).toEqual([3, 3, 2]);
+    await clock.advance(30_000);
+    expect([state.looks, state.rounds, state.whole]).toEqual([4, 4, 3]);
+  });
+
+  test.each<[string, number, (state: ReturnType<typeof bench>['state'], drift: EbpfDrift) => void]>([
+    ['a changed fingerprint', 2, (state) => (state.fingerprint = 8n)],
+    ['an apply', 3, (_, drift) => drift.hold()[Symbol.dispose]()],
+  ])('after %s it looks %i times', async (_, looks, change) => {
+    const { clock, state, drift } = bench();
+    state.fingerprint = 7n;
+    await clock.advance(10_000);
+    change(state, drift);
+    await clock.advance(10_000);
+    expect(state.looks).toBe(3 + looks);
+  });
+
+  test('while there is no fingerprint, or drift is not healed, it goes on looking', async () => {
+    const { clock, state, reports } = bench();
+    await clock.advance(8000);
+    expect(state.looks).toBeGreaterThanOrEqual(9);
+    state.fingerprint = 7n;
+    state.faults = [detached];
+    await clock.advance(20_000);
+    expect(reports.length).toBeGreaterThanOrEqual(3);
   });
 
   test.each<[string, Partial<ReturnType<typeof bench>['state']>, Pick<Drift, 'kind' | 'changes'>]>([
@@ -121,8 +158,8 @@ describe('EbpfDrift', () => {
   });
 
   test.each<[string, (round: number) => number, readonly number[]]>([
-    ['that cost much take longer: 40 ms each are 2 % of 2 s', () => 4, [10, 11]],
-    ['do not when only others made most of them long', (round) => (round % 4 === 0 ? 1 : 4), [24, 25, 26]],
+    ['that cost much begin less often: 40 ms each are 2 % of 2 s, so each third look has one', () => 4, [8, 9]],
+    ['do not when only others made most of them long', (round) => (round % 4 === 0 ? 1 : 4), [23, 24, 25]],
   ])('rounds %s', async (_, costOfPart, expected) => {
     const time = new ManualClock();
     const state = { rounds: 0, spent: 0 };
@@ -133,6 +170,7 @@ describe('EbpfDrift', () => {
     };
     const drift = new EbpfDrift({
       clock,
+      fingerprint: () => undefined,
       looks: [],
       *content() {
         state.rounds++;

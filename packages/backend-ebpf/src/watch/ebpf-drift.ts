@@ -1,6 +1,7 @@
 import { type Clock, type Millis, millis, runTogether, seconds, untilBeat } from '@switchyard/core';
 import type { Drift, DriftKind } from '@switchyard/core/engine';
 import { DriftGate, DriftTally } from '@switchyard/netfilter';
+import type { FingerprintExtent } from '../kernel/kernel.ts';
 
 export interface Fault {
   readonly kind: DriftKind;
@@ -9,14 +10,20 @@ export interface Fault {
 
 export interface EbpfDriftOptions {
   readonly clock: Clock;
-  /** Checks of at most a millisecond: links, pins, small maps, the guard table. Run every 800 ms, one after the other. */
+  /** As `EbpfKernel.fingerprint`, of what `looks` and `content` read; undefined: they must look. A tenth of their cost. */
+  readonly fingerprint: (extent: FingerprintExtent) => bigint | undefined;
+  /** Checks of at most a millisecond: links, pins, small maps, the guard table. Run one after the other. */
   readonly looks: readonly ((signal: AbortSignal) => Promise<readonly Fault[]> | readonly Fault[])[];
   /** Yields differences of large maps from the record, a part of less than a millisecond per step; one call per round. */
   readonly content: () => Iterable<readonly string[]>;
 }
 
-/** Interval of the cheap checks, which take some 2 ms together, and of the rounds over large maps. */
+/** Interval of fingerprints and looks. */
 const lookInterval: Millis = millis(800);
+/** Time without a look, longer where a look is expensive. */
+const restOfLooks: Millis = seconds(30);
+/** Maximum share of a CPU for looks while fingerprints stay the same. */
+const idleShare = 0.001;
 /** Time after which drift is reported again if no apply began to heal it. */
 const healLimit: Millis = seconds(5);
 
@@ -24,11 +31,16 @@ const healLimit: Millis = seconds(5);
 export class EbpfDrift {
   readonly #options: EbpfDriftOptions;
   readonly #gate = new DriftGate();
+  readonly #pace: Pace;
   /** Epoch of the last report: the apply that heals it heals everything found before it begins. */
   #toldIn: number | undefined;
+  /** Epoch of the last look. */
+  #lookedIn: number | undefined;
+  #right: Right | undefined;
 
   constructor(options: EbpfDriftOptions) {
     this.#options = options;
+    this.#pace = new Pace(options.clock);
   }
 
   /** Hold it during an apply or any other write of this process, which is no drift. */
@@ -38,57 +50,67 @@ export class EbpfDrift {
 
   /** As `BackendObservers.drift`. Rejects with the `HostError` of a look that failed. */
   async watch(report: (drift: Drift) => void, signal: AbortSignal): Promise<void> {
-    await runTogether(
-      [(until) => this.#watchState(report, until), (until) => this.#watchContent(report, until)],
-      signal,
-    );
+    await runTogether([(until) => this.#watch(report, until)], signal);
   }
 
-  async #watchState(report: (drift: Drift) => void, signal: AbortSignal): Promise<never> {
-    const { clock, looks } = this.#options;
+  async #watch(report: (drift: Drift) => void, signal: AbortSignal): Promise<never> {
+    const { clock } = this.#options;
     for (;;) {
       await this.#gate.free(signal);
-      const { epoch } = this.#gate;
-      const tally = new DriftTally();
-      for (const look of looks) for (const { kind, text } of await look(signal)) tally.add(kind, text);
-      if (this.#gate.epoch === epoch && !tally.isEmpty) await this.#tell(tally, report, signal);
+      if (!this.#isQuiet()) await this.#lookAndTell(report, signal);
       await clock.sleep(untilBeat(clock, lookInterval), signal);
     }
   }
 
-  async #watchContent(report: (drift: Drift) => void, signal: AbortSignal): Promise<never> {
-    const { clock } = this.#options;
-    const pace = new Pace(clock);
-    for (;;) {
-      await this.#gate.free(signal);
-      const tally = await this.#compareAll(pace, signal);
-      if (tally === undefined) await this.#restAfter(pace, signal);
-      else await this.#tell(tally, report, signal);
-    }
+  /** Whether looks would find nothing new. */
+  #isQuiet(): boolean {
+    const { clock, fingerprint } = this.#options;
+    const right = this.#right;
+    if (right?.isSettled !== true || right.epoch !== this.#gate.epoch || clock.monotonic() >= right.until) return false;
+    return fingerprint('part') === right.fingerprint;
   }
 
-  /** Until the next look, to wake up once for both; longer after expensive rounds. */
-  async #restAfter(pace: Pace, signal: AbortSignal): Promise<void> {
-    const { clock } = this.#options;
-    const rest = pace.afterRound();
-    await clock.sleep(rest > lookInterval ? rest : untilBeat(clock, lookInterval), signal);
+  async #lookAndTell(report: (drift: Drift) => void, signal: AbortSignal): Promise<void> {
+    const { epoch } = this.#gate;
+    // While each look follows an apply, no fingerprint would ever be compared.
+    const fingerprint = this.#lookedIn === epoch ? this.#options.fingerprint('whole') : undefined;
+    this.#lookedIn = epoch;
+    const { tally, isWhole } = await this.#look(signal);
+    if (isWhole || !tally.isEmpty) this.#note(tally.isEmpty ? fingerprint : undefined, epoch);
+    if (this.#gate.epoch === epoch && !tally.isEmpty) await this.#tell(tally, report, signal);
+  }
+
+  /** Two looks must find nothing wrong: the kernel's clock for files could hide a change just after the first. */
+  #note(fingerprint: bigint | undefined, epoch: number): void {
+    const isSettled = this.#right?.fingerprint === fingerprint && this.#right?.epoch === epoch;
+    const until = this.#options.clock.monotonic() + Math.max(restOfLooks, this.#pace.cost / idleShare);
+    this.#right = fingerprint === undefined ? undefined : { fingerprint, epoch, until, isSettled };
+  }
+
+  /** `isWhole`: the content was compared too, which happens less often if that is expensive. */
+  async #look(signal: AbortSignal): Promise<{ readonly tally: DriftTally; readonly isWhole: boolean }> {
+    const tally = new DriftTally();
+    for (const look of this.#options.looks) for (const { kind, text } of await look(signal)) tally.add(kind, text);
+    if (!tally.isEmpty || !this.#pace.isDue) return { tally, isWhole: false };
+    return { tally: await this.#compareAll(signal), isWhole: true };
   }
 
   /** Runs one round; ends with the first part that differs. */
-  async #compareAll(pace: Pace, signal: AbortSignal): Promise<DriftTally | undefined> {
+  async #compareAll(signal: AbortSignal): Promise<DriftTally> {
     const { clock, content } = this.#options;
-    pace.begin();
+    this.#pace.begin();
     for (const words of content()) {
       const tally = new DriftTally();
       for (const text of words) tally.add('element', text);
       if (!tally.isEmpty) return tally;
-      const pause = pace.afterPart();
+      const pause = this.#pace.afterPart();
       if (pause === undefined) continue;
       await clock.sleep(pause, signal);
       await this.#gate.free(signal);
-      pace.beginTimeSlice();
+      this.#pace.beginTimeSlice();
     }
-    return undefined;
+    this.#pace.end();
+    return new DriftTally();
   }
 
   /** Reports drift, unless an earlier report is being healed, and waits for the healing. */
@@ -103,6 +125,15 @@ export class EbpfDrift {
   }
 }
 
+/** The fingerprint of a kernel in which two looks (`isSettled`), or one, found nothing wrong. */
+interface Right {
+  readonly fingerprint: bigint;
+  readonly epoch: number;
+  /** When a look is due without a change. */
+  readonly until: number;
+  readonly isSettled: boolean;
+}
+
 /** Maximum share of a CPU: expensive rounds begin less often, up to `longestRound`. */
 const maxShare = 0.02;
 const longestRound = 2500;
@@ -113,16 +144,26 @@ const timeSlice = 2;
 /** Pause between two time slices, in which other work runs. Short, because a difference may show at the end of a round only. */
 const pause: Millis = millis(3);
 
-/** Divides a round into time slices with pauses, and sets the pause between rounds. */
+/** Divides a round into time slices with pauses, and says when the next is due. */
 class Pace {
   readonly #clock: Clock;
   #roundBegan = 0;
   #sliceBegan = 0;
   #spent = 0;
+  #dueAt = 0;
   readonly #recent: number[] = [];
 
   constructor(clock: Clock) {
     this.#clock = clock;
+  }
+
+  /** Of a round, in milliseconds of CPU. On a busy machine others make rounds longer, so the cheapest of some is the best estimate. */
+  get cost(): number {
+    return this.#recent.length === 0 ? 0 : Math.min(...this.#recent);
+  }
+
+  get isDue(): boolean {
+    return this.#clock.monotonic() >= this.#dueAt;
   }
 
   /** A round begins, and its first time slice. */
@@ -144,14 +185,10 @@ class Pace {
     return pause;
   }
 
-  afterRound(): Millis {
-    const now = this.#clock.monotonic();
-    this.#spent += now - this.#sliceBegan;
-    // On a busy machine a time slice takes longer because other processes run, so the cheapest of some rounds is the best estimate.
+  end(): void {
+    this.#spent += this.#clock.monotonic() - this.#sliceBegan;
     this.#recent.push(this.#spent);
     if (this.#recent.length > remembered) this.#recent.shift();
-    const cost = Math.min(...this.#recent);
-    const rest = Math.min(Math.max(lookInterval, cost / maxShare), longestRound) - (now - this.#roundBegan);
-    return millis(Math.max(pause, rest));
+    this.#dueAt = this.#roundBegan + Math.min(this.cost / maxShare, longestRound);
   }
 }

@@ -12,8 +12,8 @@ import { addressBytes } from '../../src/render/settings/address-bytes.ts';
 import { objectFile } from '../../src/kernel/programs/object-files.ts';
 
 const { signal } = new AbortController();
-/** Drift that comes sooner after the last one, or an apply sooner after another, waits; milliseconds. */
-const calm = 1100;
+/** Drift that comes sooner after the last one, or an apply sooner after another, waits; after three looks only fingerprints are read. Milliseconds. */
+const calm = 2600;
 
 /** Service `shop/cart` at this address, with a NodePort and source ranges, and others without traffic. */
 export const cartIp = '10.96.0.10';

@@ -19,6 +19,10 @@ export interface BpfAddon {
   /** Writes eight bytes. */
   netnsCookie(netns: string, bytes: Uint8Array): number;
   mountBpffs(path: string): number;
+  /** `maps`: a descriptor and the sizes of key and value for each. */
+  fingerprint(links: Int32Array, maps: Int32Array, folders: readonly string[]): bigint;
+  /** `position`: its length, then its bytes; zero for the start. It is moved on. */
+  sliceFingerprint(fd: number, keySize: number, valueSize: number, position: Uint8Array): bigint;
   loadObject(bytes: Uint8Array, options: ObjectOptions): LoadedObject;
   /** The compiled `bpf/NAME.bpf.c`. */
   embeddedObject(name: EmbeddedObject): Uint8Array;

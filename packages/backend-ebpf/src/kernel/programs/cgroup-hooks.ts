@@ -110,6 +110,11 @@ export class HookWatch implements Disposable {
     return [...ofPins, ...attached.flatMap((one) => this.#linkFaults(one))];
   }
 
+  /** The links of the last `faults`. */
+  get held(): readonly BpfLink[] {
+    return [...this.#held.values()];
+  }
+
   [Symbol.dispose](): void {
     for (const link of this.#held.values()) link[Symbol.dispose]();
     this.#held.clear();

@@ -1,15 +1,18 @@
 import { join } from 'node:path';
 import { HostError, type IpFamily, InvariantError } from '@switchyard/core';
 import {
+  type BpfLink,
   type BpfMap,
   type BpfMapShape,
   type BpfObject,
   type BpfProgram,
   type CgroupHook,
   createMap,
+  fingerprint,
   hasSetRetval,
   isBpffs,
   loadBpfObject,
+  MapWatch,
   mountBpffs,
   openPinnedMap,
   pin,
@@ -25,7 +28,14 @@ import {
   inOrder,
   updateHook,
 } from './cgroup-hooks.ts';
-import { type EbpfKernel, hooksOf, type KernelFaults, type MapSet, type OpenedMaps } from '../kernel.ts';
+import {
+  type EbpfKernel,
+  type FingerprintExtent,
+  hooksOf,
+  type KernelFaults,
+  type MapSet,
+  type OpenedMaps,
+} from '../kernel.ts';
 import { closeMaps, copyMap, mapNames, mapSetOf, sizesOf, tooSmall } from './map-sets.ts';
 import { FolderWatch } from './folder-watch.ts';
 import { objectFile } from './object-files.ts';
@@ -50,6 +60,7 @@ export class LinuxKernel implements EbpfKernel {
   readonly #others: OthersWatch;
   readonly #hooks: HookWatch;
   readonly #mapPins = new FolderWatch();
+  readonly #frontends = new MapWatch();
   #maps: MapSet | undefined;
   #looked: MapSet | undefined;
   #attached: readonly AttachedHook[] = [];
@@ -158,6 +169,18 @@ export class LinuxKernel implements EbpfKernel {
         this.#unpinned(maps).map((name) => `map ${name} unpinned or replaced`),
       ),
     ];
+  }
+
+  fingerprint(links: readonly BpfLink[], extent: FingerprintExtent): bigint | undefined {
+    if (this.#maps === undefined || this.#attached.length === 0) return undefined;
+    const { frontends, source_ranges, configuration, node_addresses, pod_cidrs, masq_addresses } = this.#maps;
+    if (extent === 'whole') this.#frontends.read(frontends);
+    else if (!this.#frontends.isSame(frontends)) return undefined;
+    return fingerprint({
+      links: [...this.#hooks.held, ...links],
+      maps: [source_ranges, configuration, node_addresses, pod_cidrs, masq_addresses],
+      folders: [this.#pins.links, this.#pins.maps],
+    });
   }
 
   async remove(signal: AbortSignal): Promise<readonly string[]> {

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { HostError, type IpFamily, type Logger } from '@switchyard/core';
+import { type Clock, HostError, type IpFamily, type Logger, type Millis, seconds, systemClock } from '@switchyard/core';
 import {
   type AttachedProgram,
   type CgroupHook,
@@ -145,16 +145,18 @@ export interface OthersOptions {
   readonly ipFamily: IpFamily;
   readonly bpffs: string;
   readonly logger: Logger;
+  /** For tests; default: the system's. */
+  readonly clock?: Pick<Clock, 'monotonic'>;
 }
 
-/** Calls of `notice` per search: one search every ten seconds. */
-const looksBetween = 12;
+/** Shortest time between two searches of `notice`. */
+const searchInterval: Millis = seconds(10);
 
 /** Detects other load balancers at our cgroup: refuses to start beside one, and warns of one that starts later. */
 export class OthersWatch {
   readonly #options: OthersOptions;
   readonly #told = new Set<string>();
-  #looks = 0;
+  #searched = -Infinity;
 
   constructor(options: OthersOptions) {
     this.#options = options;
@@ -171,7 +173,11 @@ export class OthersWatch {
 
   /** Warns once of each. Most calls do nothing. */
   notice(cgroup: string): void {
-    if (this.#looks++ % looksBetween === 0) this.#look(cgroup, false);
+    const { clock = systemClock } = this.#options;
+    const now = clock.monotonic();
+    if (now - this.#searched < searchInterval) return;
+    this.#searched = now;
+    this.#look(cgroup, false);
   }
 
   #look(cgroup: string, isDeep: boolean): void {

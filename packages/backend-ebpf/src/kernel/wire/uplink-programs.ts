@@ -37,8 +37,8 @@ export const pinPrefix = 'lb_in-';
 /** Priorities of filters on kernels without tcx: one per family, so that they do not replace each other. */
 export const filterPriorities: Readonly<Record<IpFamily, number>> = { IPv4: 0x5374, IPv6: 0x5376 };
 
-/** Devices per look for faults: so many first ones, and of the others as many in turn. Each costs system calls. */
-const devicesPerLook = 8;
+/** Filters per look for faults, as without tcx each 800 ms has one: so many first ones, and of the others as many in turn. */
+const filtersPerLook = 8;
 
 interface Attached {
   readonly device: Device;
@@ -63,8 +63,8 @@ export class UplinkPrograms implements Disposable {
   /** Names of devices with a new program that are not logged yet. */
   readonly #fresh: string[] = [];
   #hasLogged = false;
-  /** Start of the next look for faults among the devices after the first ones. */
-  #looked = devicesPerLook;
+  /** Start of the next look for faults among the filters after the first ones. */
+  #looked = filtersPerLook;
 
   constructor(options: UplinkOptions) {
     this.#options = options;
@@ -72,6 +72,12 @@ export class UplinkPrograms implements Disposable {
 
   get devices(): readonly Device[] {
     return [...this.#attached.values()].map(({ device }) => device);
+  }
+
+  /** Undefined where one of the programs is a filter, which has no descriptor. */
+  get links(): readonly BpfLink[] | undefined {
+    const links = Array.from(this.#attached.values(), ({ link }) => link);
+    return links.some(isFilter) ? undefined : (links as readonly BpfLink[]); // no filter is left
   }
 
   /** Makes `program` run on these devices alone; links of earlier processes only get it. Throws `NativeError`. */
@@ -92,7 +98,7 @@ export class UplinkPrograms implements Disposable {
     return writes + this.#sweepFilters(all);
   }
 
-  /** Differences from the last `put`, of some devices per call. `readDevices` shows whether a device was deleted. */
+  /** Differences from the last `put`; of filters some per call. `readDevices` shows whether a device was deleted. */
   findFaults(uplinks: readonly Device[], readDevices: () => readonly Device[]): readonly string[] {
     const ofPins = this.#pins.faults(this.#options.pinFolder, () => this.#unpinned());
     const faults = [...this.#faultsOf(uplinks), ...ofPins];
@@ -102,15 +108,16 @@ export class UplinkPrograms implements Disposable {
   }
 
   #faultsOf(uplinks: readonly Device[]): readonly DeviceFault[] {
-    const start = this.#looked < uplinks.length ? this.#looked : devicesPerLook;
-    this.#looked = start + devicesPerLook;
+    const start = this.#looked < uplinks.length ? this.#looked : filtersPerLook;
+    this.#looked = start + filtersPerLook;
+    const isInTurn = (index: number): boolean => index < filtersPerLook || (index >= start && index < this.#looked);
     return uplinks.flatMap((device, index) => {
       const is = (fault: string) => [{ device, fault }];
       const where = this.#where(device);
       const attached = this.#attached.get(device.index);
       if (attached === undefined) return is(`the wire program for ${where} is not there yet`);
-      if (index >= devicesPerLook && (index < start || index >= this.#looked)) return [];
       const { link, programId } = attached;
+      if (isFilter(link) && !isInTurn(index)) return [];
       const found = stateOf(link, device);
       if (!found.isAttached) return is(`the wire program for ${where} was detached`);
       return found.programId === programId ? [] : is(`the wire program for ${where} was replaced`);

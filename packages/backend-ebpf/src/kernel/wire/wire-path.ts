@@ -10,6 +10,7 @@ import {
   untilBeat,
 } from '@switchyard/core';
 import {
+  type BpfLink,
   type BpfObject,
   type BpfProgram,
   type Device,
@@ -153,6 +154,15 @@ export class WirePath implements Wire {
       const bridges = this.#needsRules ? [] : this.#bridges(this.#network);
       return [...faults, ...bridges.map((name) => `rules do not serve the bridge ${name} yet, which is new`)];
     });
+  }
+
+  /**
+   * Links of the programs, for `EbpfKernel.fingerprint`. Undefined where `findFaults` must look: devices or rules changed, or a
+   * program is a filter.
+   */
+  links(): readonly BpfLink[] | undefined {
+    if (this.#maps === undefined || this.#object === undefined) return [];
+    return this.#hasNews() || this.#guard.findFaults().length > 0 ? undefined : this.#programs.links;
   }
 
   /** Removes programs, pins and guard table of any process. Returns descriptions of what it removed. Needs no maps. */
