@@ -26,7 +26,7 @@ export interface BenchLab extends AsyncDisposable {
   readonly prober: Prober;
   /** Addresses of the pods `a` and `b`, both answering on `podPort`. */
   readonly addresses: { readonly a: string; readonly b: string };
-  startAgent(mode: Pick<Mode, 'proxyMode' | 'args' | 'program'>): LabProcess;
+  startAgent(mode: Pick<Mode, 'start' | 'proxyMode' | 'args' | 'program'>): LabProcess;
 }
 
 /** Where the pods' echo servers listen. */
@@ -63,7 +63,7 @@ export async function createBenchLab(signal: AbortSignal, name = 'figures'): Pro
     apiServerPid: child.pid ?? 0,
     prober,
     addresses,
-    startAgent: (mode) => startAgent(node, kubeconfig, mode),
+    startAgent: (mode) => mode.start?.(node, { kubeconfig, folder: lab.folder }) ?? startAgent(node, kubeconfig, mode),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

@@ -2,9 +2,11 @@ import { seconds } from '@switchyard/core';
 import type { AgentMode, LabNode, LabProcess } from '@switchyard/lab';
 import type { BenchLab } from './bench-lab.ts';
 
-/** One way of the agent to program the kernel. */
+/** One way to program the kernel: of the agent, or of another proxy. */
 export interface Mode {
   readonly name: string;
+  /** Of another proxy, instead of the agent. */
+  readonly start?: (node: LabNode, site: { readonly kubeconfig: string; readonly folder: string }) => LabProcess;
   /** Default: `nftables`. */
   readonly proxyMode?: AgentMode;
   /** Further flags of the agent. */

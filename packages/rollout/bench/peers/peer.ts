@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
+import { writeFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { messageOf } from '@switchyard/core';
 import { clusterCidrs, type LabNode, type LabProcess, startAgent } from '@switchyard/lab';
@@ -12,7 +12,7 @@ export interface Peer {
   readonly name: string;
   readonly mode: PeerMode;
   /** Starts it on a node whose Node object is there. */
-  start(node: LabNode, site: PeerSite): Promise<LabProcess>;
+  start(node: LabNode, site: PeerSite): LabProcess;
   /** Removes all rules that it left, when it has ended. */
   reset(node: LabNode, site: PeerSite): Promise<void>;
 }
@@ -47,22 +47,23 @@ function switchyardPeer(mode: PeerMode, minSyncPeriod: number): Peer {
   return {
     name: `switchyard ${mode}`,
     mode,
-    start: (node, { kubeconfig }) => Promise.resolve(startAgent(node, kubeconfig, { proxyMode: mode, args })),
+    start: (node, { kubeconfig }) => startAgent(node, kubeconfig, { proxyMode: mode, args }),
     reset: (node, { kubeconfig }) =>
       cleanUp(node, startAgent(node, kubeconfig, { proxyMode: mode, args: ['--cleanup'] })),
   };
 }
 
-function kubeProxyPeer(
+/** kube-proxy of any version. */
+export function kubeProxyPeer(
   mode: 'nftables' | 'iptables',
   options: Pick<PeersOptions, 'kubeProxy' | 'minSyncPeriod'>,
 ): Peer {
   return {
     name: `kube-proxy ${mode}`,
     mode,
-    start: async (node, { kubeconfig, folder }) => {
+    start: (node, { kubeconfig, folder }) => {
       const file = `${folder}/kube-proxy-${mode}.conf`;
-      await writeFile(file, JSON.stringify(kubeProxyConfig(mode, kubeconfig, options.minSyncPeriod)));
+      writeFileSync(file, JSON.stringify(kubeProxyConfig(mode, kubeconfig, options.minSyncPeriod)));
       const args = [`--config=${file}`, `--hostname-override=${node.nodeName}`];
       return node.spawn(options.kubeProxy, args, { logName: 'kube-proxy' });
     },
