@@ -72,10 +72,12 @@ export class EbpfDrift {
 
   async #lookAndTell(report: (drift: Drift) => void, signal: AbortSignal): Promise<void> {
     const { epoch } = this.#gate;
+    const isWhole = this.#pace.isDue;
     // While each look follows an apply, no fingerprint would ever be compared.
-    const fingerprint = this.#lookedIn === epoch ? this.#options.fingerprint('whole') : undefined;
+    const isCompared = isWhole && this.#lookedIn === epoch;
+    const fingerprint = isCompared ? this.#options.fingerprint('whole') : undefined;
     this.#lookedIn = epoch;
-    const { tally, isWhole } = await this.#look(signal);
+    const tally = await this.#look(isWhole, signal);
     if (isWhole || !tally.isEmpty) this.#note(tally.isEmpty ? fingerprint : undefined, epoch);
     if (this.#gate.epoch === epoch && !tally.isEmpty) await this.#tell(tally, report, signal);
   }
@@ -87,12 +89,11 @@ export class EbpfDrift {
     this.#right = fingerprint === undefined ? undefined : { fingerprint, epoch, until, isSettled };
   }
 
-  /** `isWhole`: the content was compared too, which happens less often if that is expensive. */
-  async #look(signal: AbortSignal): Promise<{ readonly tally: DriftTally; readonly isWhole: boolean }> {
+  /** `isWhole`: the content is compared too, which happens less often if that is expensive. */
+  async #look(isWhole: boolean, signal: AbortSignal): Promise<DriftTally> {
     const tally = new DriftTally();
     for (const look of this.#options.looks) for (const { kind, text } of await look(signal)) tally.add(kind, text);
-    if (!tally.isEmpty || !this.#pace.isDue) return { tally, isWhole: false };
-    return { tally: await this.#compareAll(signal), isWhole: true };
+    return tally.isEmpty && isWhole ? this.#compareAll(signal) : tally;
   }
 
   /** Runs one round; ends with the first part that differs. */
