@@ -1,12 +1,13 @@
 import { seconds } from '@switchyard/core';
 import type { AgentMode, LabNode, LabProcess } from '@switchyard/lab';
 import type { BenchLab } from './bench-lab.ts';
+import type { Peer } from './peers/peer.ts';
 
 /** One way to program the kernel: of the agent, or of another proxy. */
 export interface Mode {
   readonly name: string;
   /** Of another proxy, instead of the agent. */
-  readonly start?: (node: LabNode, site: { readonly kubeconfig: string; readonly folder: string }) => LabProcess;
+  readonly start?: Peer['start'];
   /** Default: `nftables`. */
   readonly proxyMode?: AgentMode;
   /** Further flags of the agent. */
