@@ -13,7 +13,7 @@ export const largestSizes: MapSizes = {
 /** Factor for ids and slots in quarantine, and for growth. */
 const headroom = 1.25;
 
-/** Sizes in which a table fits with room to spare: powers of two, none below `smallestSizes`. Looks at every Service. */
+/** Sizes in which a table fits with room to spare, none below `smallestSizes`. Looks at every Service. */
 export function neededSizes(table: ForwardingTable): MapSizes {
   const entries = { services: 1, endpoints: 1, slots: 0, frontends: 0, sourceRanges: 0 };
   for (const { protocol, frontends, endpoints, knownEndpoints } of table.services.values()) {
@@ -30,7 +30,13 @@ export function neededSizes(table: ForwardingTable): MapSizes {
     }
     entries.sourceRanges += ranges;
   }
-  return boundedSizes((name) => 2 ** Math.ceil(Math.log2(Math.max(1, entries[name] * headroom))));
+  return boundedSizes((name) => roundedUp(entries[name] * headroom));
+}
+
+/** The next quarter between two powers of two: all of an array is memory, in the kernel and mapped. */
+function roundedUp(count: number): number {
+  const quarter = 2 ** Math.floor(Math.log2(Math.max(4, count)) - 2);
+  return Math.ceil(count / quarter) * quarter;
 }
 
 export function largerSizes(a: MapSizes, b: MapSizes): MapSizes {
