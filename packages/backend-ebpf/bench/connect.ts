@@ -2,7 +2,16 @@ import { once } from 'node:events';
 import { createLab, type LabHost, type LabNode, type LabPod } from '@switchyard/lab';
 import { clusterIp, clusterOf, endpointPort, servicePort } from './large-table.ts';
 import type { Cost } from './machine.ts';
-import { type Load, loadEbpf, loadIptables, loadNftables, loadSocketPrograms, runIn } from './nodes.ts';
+import {
+  inOrder,
+  type Load,
+  loadEbpf,
+  loadIptables,
+  loadMasquerade,
+  loadNftables,
+  loadSocketPrograms,
+  runIn,
+} from './nodes.ts';
 
 /** Cost of one way to reach a pod, in microseconds of connect(). */
 export interface ConnectFigures {
@@ -46,7 +55,7 @@ export async function measureConnects(
   rounds: number,
   signal: AbortSignal,
 ): Promise<readonly ConnectFigures[]> {
-  await using lab = await createLab({ name: 'ebpfben', nodes: 6, ipFamilies: ['IPv4'] }, signal);
+  await using lab = await createLab({ name: 'ebpfben', nodes: loads(services).length, ipFamilies: ['IPv4'] }, signal);
   const stages: Stage[] = [];
   for (const [index, load] of loads(services).entries()) {
     const node = lab.nodes[index];
@@ -93,11 +102,16 @@ function loads(services: number): readonly ((...args: [...Parameters<Load>, pod:
     loadNftables,
     (node, table, folder, pod) => loadIptables(services, pod)(node, table, folder),
     loadSocketPrograms,
+    loadMasquerade,
+    inOrder(loadMasquerade, loadEbpf('tc')),
+    inOrder(loadMasquerade, loadNftables),
   ];
 }
 
+type Stages = readonly [Stage, Stage, Stage, Stage, Stage, Stage, Stage, Stage, Stage];
+
 function waysOf(stages: readonly Stage[], outside: LabHost, vip: string): readonly Way[] {
-  const [plain, tc, rules, nft, ipt, alone] = stages as readonly [Stage, Stage, Stage, Stage, Stage, Stage];
+  const [plain, tc, rules, nft, ipt, alone, cni, cniTc, cniNft] = stages as Stages;
   const direct = (what: string, { client, server }: Stage): Way => ({
     what,
     baseline: 'direct',
@@ -112,9 +126,16 @@ function waysOf(stages: readonly Stage[], outside: LabHost, vip: string): readon
     address: vip,
     port: servicePort,
   });
-  const nodePortOf = (what: string, { node }: Stage): Way => ({
+  const routed = (what: string, { server }: Stage): Way => ({
     what,
-    baseline: 'outside, routed',
+    baseline: what,
+    from: outside,
+    address: server,
+    port: endpointPort,
+  });
+  const nodePortOf = (what: string, { node }: Stage, baseline = 'outside, routed'): Way => ({
+    what,
+    baseline,
     from: outside,
     address: String(node.addresses.IPv4),
     port: nodePort,
@@ -128,10 +149,17 @@ function waysOf(stages: readonly Stage[], outside: LabHost, vip: string): readon
     service('cluster IP, ebpf (nftables)', rules, 'direct, ebpf (nftables)'),
     service('cluster IP, nftables', nft, 'direct'),
     service('cluster IP, iptables', ipt, 'direct'),
-    { what: 'outside, routed', baseline: 'outside, routed', from: outside, address: plain.server, port: endpointPort },
+    routed('outside, routed', plain),
     nodePortOf('NodePort, ebpf (tc)', tc),
     nodePortOf('NodePort, ebpf (nftables)', rules),
     nodePortOf('NodePort, nftables', nft),
+    // A CNI that masquerades makes the kernel track connections, also without a proxy.
+    direct('direct, CNI', cni),
+    service('cluster IP, CNI, ebpf (tc)', cniTc, 'direct, CNI'),
+    service('cluster IP, CNI, nftables', cniNft, 'direct, CNI'),
+    routed('outside, CNI, routed', cni),
+    nodePortOf('NodePort, CNI, ebpf (tc)', cniTc, 'outside, CNI, routed'),
+    nodePortOf('NodePort, CNI, nftables', cniNft, 'outside, CNI, routed'),
   ];
 }
 

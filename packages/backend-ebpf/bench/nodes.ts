@@ -54,6 +54,20 @@ export const loadNftables: Load = async (node, table) => {
   await applyTo(backend, table);
 };
 
+/** What a CNI does that hides pods' addresses from the world. */
+export const loadMasquerade: Load = async (node) => {
+  const rule = 'ip saddr 10.244.0.0/16 ip daddr != 10.244.0.0/16 masquerade';
+  const chain = `chain postrouting { type nat hook postrouting priority srcnat; ${rule}; }`;
+  await runIn(node, 'nft', ['-f', '-'], `table ip cni { ${chain}; }`);
+};
+
+/** One load after another. */
+export function inOrder(...loads: readonly Load[]): Load {
+  return async (node, table, folder) => {
+    for (const load of loads) await load(node, table, folder);
+  };
+}
+
 function hostOf(node: LabNode): Parameters<typeof nftablesBackend.open>[0] {
   const netns = `/run/netns/${node.namespace}`;
   return { logger: noopLogger, netns };
