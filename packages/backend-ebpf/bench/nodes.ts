@@ -54,7 +54,7 @@ export const loadNftables: Load = async (node, table) => {
   await applyTo(backend, table);
 };
 
-/** What a CNI does that hides pods' addresses from the world. */
+/** Adds the rule by which a CNI hides addresses of pods from other networks. */
 export const loadMasquerade: Load = async (node) => {
   const rule = 'ip saddr 10.244.0.0/16 ip daddr != 10.244.0.0/16 masquerade';
   const chain = `chain postrouting { type nat hook postrouting priority srcnat; ${rule}; }`;

@@ -16,11 +16,16 @@ function requireText(name: string, value: unknown): void {
   if (typeof value !== 'string') throw wrongArgument(name, 'a text', value);
 }
 
+/** Concatenates into one text. The result of `+` refers to its parts, and keeps doing so: a compared key takes twice the memory. */
+function flat(...parts: readonly string[]): string {
+  return parts.join('');
+}
+
 /** The key of the Service `namespace/name`. Throws `UsageError` for a part that is no text. */
 export function serviceKey(namespace: string, name: string): ServiceKey {
   requireText('serviceKey: namespace', namespace);
   requireText('serviceKey: name', name);
-  return `${namespace}/${name}` as ServiceKey;
+  return flat(namespace, '/', name) as ServiceKey;
 }
 
 /** The Service by which a cluster publishes its API servers. */
@@ -32,7 +37,7 @@ export function servicePortKey(service: ServiceKey, portName: string, protocol: 
   requireText('servicePortKey: portName', portName);
   if (tryParseProtocol(protocol) === undefined)
     throw wrongArgument('servicePortKey: protocol', 'TCP, UDP or SCTP', protocol);
-  return `${service}:${portName}/${protocol}` as ServicePortKey;
+  return flat(service, ':', portName, '/', protocol) as ServicePortKey;
 }
 
 /** Parts of a Service port's key. */
@@ -64,7 +69,7 @@ export function servicePortParts(key: ServicePortKey): ServicePortParts {
 export function sliceKey(namespace: string, name: string): SliceKey {
   requireText('sliceKey: namespace', namespace);
   requireText('sliceKey: name', name);
-  return `${namespace}/${name}` as SliceKey;
+  return flat(namespace, '/', name) as SliceKey;
 }
 
 /** A Node name as the API spells it. Throws `UsageError` for what is no text; an empty one is the name of no Node. */
