@@ -26,26 +26,15 @@ export interface Measured {
   readonly figures: SizeFigures;
 }
 
-/** Endpoints in each Service of the clusters in which kube-proxy was measured. */
-const kubeProxyEndpoints = 10;
-
-/** One panel per figure; kube-proxy's where it was measured, on another day. */
+/** One panel per figure, with a curve for each mode. */
 export function panelsOf(measured: readonly Measured[], rows: readonly Row[]): readonly Panel[] {
-  const modes = [...new Set(measured.map(({ mode }) => mode))];
+  const modes = Map.groupBy(measured, ({ mode }) => mode);
   return rows
-    .map(({ what, unit, of, kubeProxy }) => {
-      const own = modes.map((name) => ({
-        name,
-        points: measured
-          .filter(({ mode }) => mode === name)
-          .map(({ endpoints, figures }) => ({ endpoints, value: of(figures) })),
-      }));
-      const theirs = Object.entries(kubeProxy).map(([services, range]) => ({
-        endpoints: Number(services) * kubeProxyEndpoints,
-        value: mean(range.split('-').map(Number)),
-      }));
-      const curves = [...own, { name: 'kube-proxy 1.36.2', points: theirs }];
-      return { title: `${what}, ${unit}`, curves: curves.map(sorted).filter(({ points }) => points.length > 1) };
+    .map(({ what, unit, of }) => {
+      const curves = [...modes].map(([name, sizes]) =>
+        sorted({ name, points: sizes.map(({ endpoints, figures }) => ({ endpoints, value: of(figures) })) }),
+      );
+      return { title: `${what}, ${unit}`, curves: curves.filter(({ points }) => points.length > 1) };
     })
     .filter(({ curves }) => curves.length > 0);
 }
