@@ -91,11 +91,16 @@ describe('a load', () => {
   });
 
   test('loses requests to the machine while others are answered late', () => {
-    const [before, after, refused] = [lost(1000), lost(3000), lost(2100, 'refused')];
+    const [before, after, refused] = [lost(0), lost(3700), lost(2100, 'refused')];
     const slow = request(2000, 640.4);
-    const { counting, doubt } = loadEvidence([before, lost(1200), slow, refused, lost(2600), after]);
+    const { counting, doubt } = loadEvidence([before, lost(200), slow, refused, lost(3600), after]);
     expect(counting).toEqual([before, slow, refused, after]);
     expect(doubt).toBe('the machine was too busy: 2 requests were not answered in time, and others after 640 ms');
+  });
+
+  test('loses requests to the machine while those of another load are answered late', () => {
+    const [own, slow] = [[request(1000, 3), lost(1500)], request(1400, 700)];
+    expect(loadEvidence(own, [...own, slow]).counting).toEqual([own[0]]);
   });
 });
 

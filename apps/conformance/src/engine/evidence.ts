@@ -62,15 +62,21 @@ export interface LoadEvidence<Request> {
 /** A request that starts this late, in milliseconds, shows that those before it may have missed what they were for. */
 const lateStart = 500;
 
+/** A busy machine is late before and after the answers that show it, too: by this long, in milliseconds. */
+const lateAround = 1000;
+
 /**
- * A request that was not answered in time does not count if another one, under way at the same time, was answered late: a proxy loses a
- * packet or does not, but a client or an application that waits for the processor is late for everything.
+ * A request that was not answered in time does not count if another one, of this load or of those `beside` it, was answered late about the
+ * same time: a proxy loses a packet or does not, but a client or an application that waits for the processor is late for everything.
  */
-export function loadEvidence<Request extends LoadRequest>(requests: readonly Request[]): LoadEvidence<Request> {
+export function loadEvidence<Request extends LoadRequest>(
+  requests: readonly Request[],
+  beside: readonly LoadRequest[] = requests,
+): LoadEvidence<Request> {
   const took = ({ sentAt, doneAt }: LoadRequest): number => doneAt - sentAt;
-  const slow = requests.filter((one) => one.outcome === 'answered' && took(one) >= tolerated);
+  const slow = beside.filter((one) => one.outcome === 'answered' && took(one) >= tolerated);
   const isLate = ({ outcome, sentAt, doneAt }: LoadRequest): boolean =>
-    outcome === 'timeout' && slow.some((one) => one.sentAt <= doneAt && one.doneAt >= sentAt);
+    outcome === 'timeout' && slow.some((one) => one.sentAt - lateAround <= doneAt && one.doneAt + lateAround >= sentAt);
   const counting = requests.filter((one) => !isLate(one));
   const late = requests.length - counting.length;
   const start = Math.max(0, ...requests.map(({ scheduledAt, sentAt }) => sentAt - scheduledAt));
@@ -80,6 +86,11 @@ export function loadEvidence<Request extends LoadRequest>(requests: readonly Req
   }
   const doubt = `${busy}: a request was sent ${Math.round(start)} ms after it was due`;
   return { counting, doubt: start < lateStart ? undefined : doubt };
+}
+
+/** Why losses of a load prove nothing: the application was not ready for a while, although nothing ended it. */
+export function unreadyApplication(pod: string): string {
+  return `${busy}: the ready pod ${pod} failed its readiness probe`;
 }
 
 /** Least share of a processor with which a program is as fast as it can be. */

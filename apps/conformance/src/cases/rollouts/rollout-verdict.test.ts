@@ -60,8 +60,11 @@ function run(isLost: (second: number) => boolean): RunRecord {
   };
 }
 
-const judged = (isLost: (second: number) => boolean): ReturnType<typeof judge> =>
-  judge(run(isLost), () => ['because'], new Map([['old', at(4)]]));
+const judged = (isLost: (second: number) => boolean, more: Partial<RunRecord> = {}): ReturnType<typeof judge> => {
+  const record = { ...run(isLost), ...more };
+  const releasedAt = new Map([['old', at(4)]]);
+  return judge(record, { explainAt: () => ['because'], releasedAt, beside: record.requests });
+};
 
 describe('the verdict on a node whose only pod serves for 4 s more', () => {
   test('all answered until shortly before its end: nothing is lost, and what comes later does not count', () => {
@@ -83,6 +86,15 @@ describe('the verdict on a node whose only pod serves for 4 s more', () => {
   test('one lost before anything happened fits no cause', () => {
     expect(judged((second) => second === -0.5).beside).toBe('1 lost, 0 to 0 predicted, 1 unexplained');
   });
+});
+
+test('a pod that is ready, not ready and ready again leaves the run without a verdict; the pods of a rollout do not', () => {
+  const { pods } = run(() => false);
+  const again = { at: at(3), pod: 'new', node: 'node2', phase: 'ready' } as const;
+  expect(judged(() => true).doubt).toBeUndefined();
+  expect(judged(() => true, { pods: [...pods, again] }).doubt).toBe(
+    'the machine was too busy: the ready pod new failed its readiness probe',
+  );
 });
 
 test('a timeline has milliseconds from its start, by lane', () => {

@@ -2,14 +2,14 @@ import { type Millis, millis, systemClock } from '@switchyard/core';
 import type { ProbeConnection, ProbeExchange } from '@switchyard/lab';
 import type { LossCause } from '@switchyard/loss';
 import { type ExplainAt, type RunRecord, type RunSummary, summarise } from '@switchyard/rollout';
-import { echoPatience, loadEvidence } from '../../engine/evidence.ts';
+import { echoPatience, loadEvidence, unreadyApplication } from '../../engine/evidence.ts';
 import type { RolloutTimeline } from '../../model/report-file.ts';
 import type { HoldTarget } from '../../model/rollout.ts';
 
 export interface PathVerdict {
   /** With the requests that count. */
   readonly run: RunRecord;
-  /** Why it proves nothing if none of them was lost: `LoadEvidence`. */
+  /** Why the run proves nothing; undefined: it does. */
   readonly doubt: string | undefined;
   readonly summary: RunSummary;
   /** `3 lost`. */
@@ -20,6 +20,14 @@ export interface PathVerdict {
   readonly beside: string | undefined;
 }
 
+/** Context of a run: that of its rollout. */
+interface Surroundings {
+  readonly explainAt: ExplainAt;
+  readonly releasedAt: ReleasedAt;
+  /** The requests of all paths. */
+  readonly beside: RunRecord['requests'];
+}
+
 /** Requests that may lie beside the prediction, as time at the load's rate: what observers of events are beside the packets. */
 const slackOfPrediction = 100;
 
@@ -27,9 +35,9 @@ const slackOfPrediction = 100;
  * Judges the requests of one path. Whether a foreign proxy has the terminating fallback (KEP-1669) is unknown, so its losses decide: if
  * fewer of them stay unexplained without the fallback, the proxy has none.
  */
-export function judge(run: RunRecord, explainAt: ExplainAt, releasedAt: ReleasedAt): PathVerdict {
+export function judge(run: RunRecord, { explainAt, releasedAt, beside }: Surroundings): PathVerdict {
   const whileServed = requestsWhileServed(run, releasedAt);
-  const { counting: requests, doubt } = loadEvidence(whileServed.requests);
+  const { counting: requests, doubt: doubtIfNoneLost } = loadEvidence(whileServed.requests, beside);
   const as = (terminatingFallback: boolean): { run: RunRecord; summary: RunSummary } => {
     const one = { ...whileServed, requests, settings: { ...run.settings, terminatingFallback } };
     return { run: one, summary: summarise(one, explainAt) };
@@ -48,7 +56,7 @@ export function judge(run: RunRecord, explainAt: ExplainAt, releasedAt: Released
         ];
   return {
     ...chosen,
-    doubt,
+    doubt: doubtOf(run) ?? (lost === 0 ? doubtIfNoneLost : undefined),
     lost: `${lost} lost`,
     because: [...causes, ...first],
     beside: besidePrediction(chosen.summary, run),
@@ -63,6 +71,17 @@ const causeWords: Readonly<Record<LossCause, string>> = {
   noServerUp: 'closed by the load balancer, which held no node UP',
   unexplained: 'that no event explains',
 };
+
+/** A pod that becomes ready a second time was not ready in between. */
+function doubtOf({ pods }: RunRecord): string | undefined {
+  const ready = new Set<string>();
+  for (const { pod, phase } of pods) {
+    if (phase !== 'ready') continue;
+    if (ready.has(pod)) return unreadyApplication(pod);
+    ready.add(pod);
+  }
+  return undefined;
+}
 
 function besidePrediction({ lost, predicted, lostByCause }: RunSummary, { settings }: RunRecord): string | undefined {
   const { least, most } = predicted;

@@ -103,7 +103,9 @@ export async function runRolloutCase(
   await using setup = await prepare(what, tell, signal);
   const seen = await rollOnce(setup, { record, tell }, signal);
   if (seen === undefined) return;
-  for (const run of seen.runs) recordPath(judge(run, setup.explainAt, seen.releasedAt), setup, record);
+  const beside = seen.runs.flatMap(({ requests }) => requests);
+  const surroundings = { explainAt: setup.explainAt, releasedAt: seen.releasedAt, beside };
+  for (const run of seen.runs) recordPath(judge(run, surroundings), setup, record);
   recordHeld(seen, setup, record);
 }
 
@@ -150,22 +152,19 @@ function recordPath(verdict: PathVerdict, { setup }: PreparedRollout, record: Ca
     id: `${name}: requests`,
     what: `${verdict.summary.requests} requests, ${setup.settings.rate}/s in an open loop, by ${name}`,
   };
-  const doubt = verdict.summary.lost === 0 ? verdict.doubt : undefined;
-  if (doubt !== undefined) record.inconclusive({ ...about, because: doubt });
-  else
-    record.check(
-      { ...about, expected: '0 lost', observed: verdict.lost, because: verdict.because },
-      undefined,
-      startedAt,
-    );
-  const prediction = {
-    id: `${name}: prediction`,
-    what: 'losses against what the loss model says of the observed event times',
-    expected: 'inside the prediction',
-    observed: verdict.beside ?? 'inside the prediction',
-    because: [],
-  };
-  record.check(prediction, undefined, startedAt);
+  if (verdict.doubt !== undefined) record.inconclusive({ ...about, because: verdict.doubt });
+  else {
+    const { lost: observed, because, beside } = verdict;
+    record.check({ ...about, expected: '0 lost', observed, because }, undefined, startedAt);
+    const prediction = {
+      id: `${name}: prediction`,
+      what: 'losses against what the loss model says of the observed event times',
+      expected: 'inside the prediction',
+      observed: beside ?? 'inside the prediction',
+      because: [],
+    };
+    record.check(prediction, undefined, startedAt);
+  }
   record.rollout(timelineOf(verdict, timelineSvg(verdict.run, verdict.summary)));
 }
 

@@ -48,7 +48,7 @@ export async function underLoad(context: SequenceContext, load: LoadSpec, work: 
   const all = await Promise.all(loads.map(({ run }) => run.stop()));
   for (const [index, { call }] of loads.entries()) {
     const what = `${rate} requests/s, ${flowText(context.flowAt(call).flow)}, ${during}`;
-    const { counting, doubt } = loadEvidence(all[index] ?? []);
+    const { counting, doubt } = loadEvidence(all[index] ?? [], all.flat());
     const { observed, because } = lossText(counting);
     const check = { id: `${id}/${callName(call)}`, what };
     if (observed !== nothingLost || doubt === undefined)
