@@ -92,10 +92,18 @@ describe('a load', () => {
 
   test('loses requests to the machine while others are answered late', () => {
     const [before, after, refused] = [lost(0), lost(3700), lost(2100, 'refused')];
+    const [first, last] = [request(100, 3), request(3650, 3)];
     const slow = request(2000, 640.4);
-    const { counting, doubt } = loadEvidence([before, lost(200), slow, refused, lost(3600), after]);
-    expect(counting).toEqual([before, slow, refused, after]);
+    const { counting, doubt } = loadEvidence([before, first, lost(200), slow, refused, lost(3600), last, after]);
+    expect(counting).toEqual([before, first, slow, refused, last, after]);
     expect(doubt).toBe('the machine was too busy: 2 requests were not answered in time, and others after 640 ms');
+  });
+
+  test('loses all requests of a silence to the machine that begins or ends with late answers', () => {
+    const silence = [lost(1000), lost(3000), lost(5000), lost(7000)];
+    const [prompt, slow] = [request(500, 3), request(8000, 500)];
+    expect(loadEvidence([prompt, ...silence, slow]).counting).toEqual([prompt, slow]);
+    expect(loadEvidence([prompt, ...silence]).counting).toHaveLength(5);
   });
 
   test('loses requests to the machine while those of another load are answered late', () => {

@@ -66,8 +66,9 @@ const lateStart = 500;
 const lateAround = 1000;
 
 /**
- * A request that was not answered in time does not count if another one, of this load or of those `beside` it, was answered late about the
- * same time: a proxy loses a packet or does not, but a client or an application that waits for the processor is late for everything.
+ * Requests in a row that were not answered in time do not count if another one, of this load or of those `beside` it, was answered late
+ * about the same time: a proxy loses a packet or does not, but a client or an application that waits for the processor is late for
+ * everything, and seconds of silence end as they begin.
  */
 export function loadEvidence<Request extends LoadRequest>(
   requests: readonly Request[],
@@ -75,10 +76,12 @@ export function loadEvidence<Request extends LoadRequest>(
 ): LoadEvidence<Request> {
   const took = ({ sentAt, doneAt }: LoadRequest): number => doneAt - sentAt;
   const slow = beside.filter((one) => one.outcome === 'answered' && took(one) >= tolerated);
-  const isLate = ({ outcome, sentAt, doneAt }: LoadRequest): boolean =>
-    outcome === 'timeout' && slow.some((one) => one.sentAt - lateAround <= doneAt && one.doneAt + lateAround >= sentAt);
-  const counting = requests.filter((one) => !isLate(one));
-  const late = requests.length - counting.length;
+  const isLate = ({ sentAt, doneAt }: LoadRequest): boolean =>
+    slow.some((one) => one.sentAt - lateAround <= doneAt && one.doneAt + lateAround >= sentAt);
+  const silences = silencesOf(requests).filter((silence) => silence.some(isLate));
+  const excused = new Set(silences.flat());
+  const counting = requests.filter((one) => !excused.has(one));
+  const late = excused.size;
   const start = Math.max(0, ...requests.map(({ scheduledAt, sentAt }) => sentAt - scheduledAt));
   if (late > 0) {
     const slowest = Math.round(Math.max(...slow.map(took)));
@@ -86,6 +89,20 @@ export function loadEvidence<Request extends LoadRequest>(
   }
   const doubt = `${busy}: a request was sent ${Math.round(start)} ms after it was due`;
   return { counting, doubt: start < lateStart ? undefined : doubt };
+}
+
+/** Requests in a row that were not answered in time. */
+function silencesOf<Request extends LoadRequest>(requests: readonly Request[]): readonly (readonly Request[])[] {
+  const silences: Request[][] = [];
+  let last: Request | undefined;
+  for (const one of requests.toSorted((a, b) => a.sentAt - b.sentAt)) {
+    if (one.outcome === 'timeout') {
+      if (last?.outcome === 'timeout') silences.at(-1)?.push(one);
+      else silences.push([one]);
+    }
+    last = one;
+  }
+  return silences;
 }
 
 /** Why losses of a load prove nothing: the application was not ready for a while, although nothing ended it. */
