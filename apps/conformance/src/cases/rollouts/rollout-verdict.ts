@@ -74,13 +74,9 @@ const causeWords: Readonly<Record<LossCause, string>> = {
 
 /** A pod that becomes ready a second time was not ready in between. */
 function doubtOf({ pods }: RunRecord): string | undefined {
-  const ready = new Set<string>();
-  for (const { pod, phase } of pods) {
-    if (phase !== 'ready') continue;
-    if (ready.has(pod)) return unreadyApplication(pod);
-    ready.add(pod);
-  }
-  return undefined;
+  const ready = pods.filter(({ phase }) => phase === 'ready').map(({ pod }) => pod);
+  const again = ready.find((pod, index) => ready.indexOf(pod) < index);
+  return again === undefined ? undefined : unreadyApplication(again);
 }
 
 function besidePrediction({ lost, predicted, lostByCause }: RunSummary, { settings }: RunRecord): string | undefined {

@@ -46,9 +46,10 @@ export async function underLoad(context: SequenceContext, load: LoadSpec, work: 
   await work();
   await context.sleep(afterwards);
   const all = await Promise.all(loads.map(({ run }) => run.stop()));
+  const beside = all.flat();
   for (const [index, { call }] of loads.entries()) {
     const what = `${rate} requests/s, ${flowText(context.flowAt(call).flow)}, ${during}`;
-    const { counting, doubt } = loadEvidence(all[index] ?? [], all.flat());
+    const { counting, doubt } = loadEvidence(all[index] ?? [], beside);
     const { observed, because } = lossText(counting);
     const check = { id: `${id}/${callName(call)}`, what };
     if (observed !== nothingLost || doubt === undefined)
