@@ -80,7 +80,7 @@ export const lastUpProfile: HealthProfile = healthProfile('cloud-provider-kind',
 const dualStack = (port: number): readonly Target[] =>
   ipFamilies.flatMap((ipFamily) => nodeTargets(port, { ipFamily, checkPort: 10256 }));
 
-/** One list per golden configuration. */
+/** Lists that are rendered in different ways. */
 export const exampleSpecs: Readonly<Record<string, readonly LoadBalancerSpec[]>> = {
   'no-services': [],
   'local-policy': [exampleSpec('zeroapp')],

@@ -63,7 +63,6 @@ const measured = { ...kubeadm, delay: { longest: millis(1970), changes: 412, nod
 const three = { replicas: 3, strategy: { rollingUpdate: { maxSurge: '25%', maxUnavailable: '25%' } } };
 
 test.each<[file: string, changes: ExampleChanges, more: Partial<CheckOptions & RolloutObjects>]>([
-  ['google-nlb', { deployment: three, nodes: googleNodes }, measured],
   ['quiet-metrics', { service: clusterIp }, { ...kubeadm, delay: { ...measured.delay, longest: millis(900) } }],
   ['no-metrics', { service: clusterIp }, { ...kubeadm, delay: { why: 'kubectl port-forward: forbidden' } }],
   ['lossless', { service: clusterIp, container: { lifecycle: { preStop: { sleep: { seconds: 5 } } } } }, {}],

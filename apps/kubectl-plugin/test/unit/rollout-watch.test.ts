@@ -135,7 +135,6 @@ function report(recording: RolloutRecording, url = 'http://10.96.0.20/'): WatchR
 }
 
 test.each([
-  ['surge', surge],
   ['gap', gap],
   ['calm', calm],
   ['observed', observed],

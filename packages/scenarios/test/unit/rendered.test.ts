@@ -24,10 +24,7 @@ const goldens = fileURLToPath(new URL('../golden/', import.meta.url));
 const exampleIds: ReadonlySet<string> = new Set([
   'cluster-ip',
   'dual-stack-policies',
-  'etp-local',
   'external-ip',
-  'itp-local',
-  'masquerade-all',
   'node-port-addresses',
   'one-port-three-protocols',
   'service-type-tour',

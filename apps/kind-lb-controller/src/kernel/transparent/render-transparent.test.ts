@@ -21,7 +21,6 @@ function chain({ body }: RenderedTransparent, name: string): readonly string[] {
 }
 
 const examples: Readonly<Record<string, { readonly spec: LoadBalancerSpec; readonly up?: readonly string[] }>> = {
-  'one-port': { spec: direct({}) },
   'all-protocols-both-families': {
     spec: direct({
       ports: (['TCP', 'UDP', 'SCTP'] as const).map((protocol) => portSpec(80, bothFamilies(80), protocol)),
