@@ -22,8 +22,15 @@ export function cellSteps(context: CellContext, findings: Findings): readonly St
     if (chosen === undefined) throw new InvariantError('tests of upstream run before they are chosen');
     return chosen;
   };
-  if (purpose === 'pages')
-    return [removeLeftovers(context), ...(isBuilt ? [] : [buildImages(context)]), ...pageSteps(context, findings)];
+  if (purpose === 'pages') {
+    const blocks: BlocksOfPages = new Map();
+    return [
+      readPages(context, blocks),
+      removeLeftovers(context),
+      ...(isBuilt ? [] : [buildImages(context)]),
+      ...pageSteps(context, blocks, findings),
+    ];
+  }
   return [
     removeLeftovers(context),
     ...(hasUpstream ? [chooseUpstream(context, (found) => (chosen = found))] : []),
@@ -50,19 +57,37 @@ function baselineSteps(context: CellContext, findings: Findings, tests: () => Ch
   ];
 }
 
-function pageSteps(context: CellContext, findings: Findings): readonly Step[] {
+type BlocksOfPages = Map<PagePlan, readonly PlannedBlock[]>;
+
+/** Finds a page that does not fit its plan before a cluster is made. */
+function readPages({ checkout }: CellContext, blocks: BlocksOfPages): Step {
+  return {
+    name: 'read the pages',
+    timeout: seconds(10),
+    advice: 'give e2e/src/pages.ts an entry for each block',
+    run: async () => {
+      for (const plan of pagePlans) blocks.set(plan, planPage(plan, await readFile(join(checkout, plan.page), 'utf8')));
+    },
+  };
+}
+
+function pageSteps(context: CellContext, blocks: BlocksOfPages, findings: Findings): readonly Step[] {
   return pagePlans.flatMap((plan) => [
     ...(plan.cluster === 'page'
       ? []
       : [createCluster(context, plan.cluster), loadImages(context), awaitNodes(context)]),
-    runPage(context, plan, findings),
+    runPage(context, plan, { blocks, findings }),
     removeClusterStep(context, `remove the cluster of ${plan.page}`),
   ]);
 }
 
 /** Runs the blocks of a page in the order of its plan. A command that fails fails the step, with page and line. */
-function runPage(context: CellContext, plan: PagePlan, findings: Findings): Step {
-  const { shell, checkout } = context;
+function runPage(
+  context: CellContext,
+  plan: PagePlan,
+  { blocks, findings }: { readonly blocks: BlocksOfPages; readonly findings: Findings },
+): Step {
+  const { shell } = context;
   const timeout = seconds(3600);
   let at = '';
   return {
@@ -71,7 +96,8 @@ function runPage(context: CellContext, plan: PagePlan, findings: Findings): Step
     advice: 'correct the page, or its entry in e2e/src/pages.ts; commands.log has what was run',
     progress: () => at,
     run: async (signal) => {
-      const planned = planPage(plan, await readFile(join(checkout, plan.page), 'utf8'));
+      const planned = blocks.get(plan);
+      if (planned === undefined) throw new InvariantError('the commands of a page run before it is read');
       if (plan.before !== undefined) {
         const command = machineCommand(context, plan.before);
         await mustRun(shell, command, `${plan.page}: the cluster is not as its reader has it`, signal);

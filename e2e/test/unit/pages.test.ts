@@ -170,6 +170,7 @@ describe('./dev e2e docs', () => {
     await appendFile(`${machine.surroundings.checkout}/deploy/README.md`, '\n```sh\nkubectl get nodes\n```\n');
     expect(await machine.run(['docs', cell])).toBe(3);
     expect(machine.printed.join('\n')).toMatch(/deploy\/README\.md:\d+: no entry is for this block/);
+    expect((await machine.programs.calls()).filter((call) => call.startsWith('kind create'))).toEqual([]);
   });
 
   test.each(['nftables-dual-1.37-none', 'ebpf-dual-1.37-switchyard', 'lab-nftables-dual'])(
