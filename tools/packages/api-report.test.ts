@@ -5,22 +5,24 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, test } from 'vitest';
 import { root } from '../workspace.ts';
-import { apiReport, entryPoints } from './api-report.ts';
+import { apiReports, entryPoints } from './api-report.ts';
 
 // A change of a package's exports must be visible in review.
 
 const write = 'if the change is meant: tsc -b && node --conditions=@switchyard/source tools/packages/api-report.ts';
 let temporary = '';
+let compare: ReturnType<typeof apiReports>;
 
 beforeAll(async () => {
   temporary = await mkdtemp(join(tmpdir(), 'swy-api-'));
+  compare = apiReports(entryPoints(), 'compare', temporary);
 });
 
 afterAll(() => rm(temporary, { recursive: true, force: true }));
 
 for (const entry of entryPoints()) {
   test(`docs/reference/api/${entry.page}.api.md has what ${entry.folder} exports`, () => {
-    assert.ok(apiReport(entry, 'compare', temporary), `${entry.page}.api.md differs from what is exported; ${write}`);
+    assert.ok(compare(entry), `${entry.page}.api.md differs from what is exported; ${write}`);
   });
 }
 

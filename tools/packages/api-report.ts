@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Extractor, ExtractorConfig } from '@microsoft/api-extractor';
+import { CompilerState, Extractor, ExtractorConfig } from '@microsoft/api-extractor';
 import { root } from '../workspace.ts';
 import { publicPackages } from './pack.ts';
 
@@ -32,10 +32,34 @@ export function entryPoints(): readonly EntryPoint[] {
   });
 }
 
-/** Writes a page, or compares it with what is there; true when it is as it should be. */
-export function apiReport({ page, folder, types }: EntryPoint, mode: 'write' | 'compare', temporary: string): boolean {
+/**
+ * Returns a function that writes a page, or compares it with what is there; true when it is as it should be. The compiler reads the
+ * declarations of all entry points once.
+ */
+export function apiReports(
+  entries: readonly EntryPoint[],
+  mode: 'write' | 'compare',
+  temporary: string,
+): (entry: EntryPoint) => boolean {
+  let compilerState: CompilerState | undefined;
+  return (entry) => {
+    const config = configOf(entry, temporary);
+    const additionalEntryPoints = entries.map(({ folder, types }) => join(root, folder, types));
+    compilerState ??= CompilerState.create(config, { additionalEntryPoints });
+    const result = Extractor.invoke(config, {
+      compilerState,
+      localBuild: mode === 'write',
+      messageCallback: (message) => {
+        message.handled = message.category !== 'console' || !message.text.includes('rror');
+      },
+    });
+    return mode === 'write' ? result.succeeded : !result.apiReportChanged;
+  };
+}
+
+function configOf({ page, folder, types }: EntryPoint, temporary: string): ExtractorConfig {
   const project = join(root, folder);
-  const config = ExtractorConfig.prepare({
+  return ExtractorConfig.prepare({
     packageJsonFullPath: join(project, 'package.json'),
     configObjectFullPath: undefined,
     configObject: {
@@ -58,13 +82,6 @@ export function apiReport({ page, folder, types }: EntryPoint, mode: 'write' | '
       },
     },
   });
-  const result = Extractor.invoke(config, {
-    localBuild: mode === 'write',
-    messageCallback: (message) => {
-      message.handled = message.category !== 'console' || !message.text.includes('rror');
-    },
-  });
-  return mode === 'write' ? result.succeeded : !result.apiReportChanged;
 }
 
 const compilerOptions = {
@@ -79,8 +96,9 @@ const compilerOptions = {
 
 if (process.argv[1] === import.meta.filename) {
   await mkdir(join(root, 'docs/reference/api'), { recursive: true });
+  const write = apiReports(entryPoints(), 'write', join(root, 'node_modules/.cache/switchyard-api'));
   for (const entry of entryPoints()) {
-    if (!apiReport(entry, 'write', join(root, 'node_modules/.cache/switchyard-api'))) process.exitCode = 1;
+    if (!write(entry)) process.exitCode = 1;
     console.log(`docs/reference/api/${entry.page}.api.md`);
   }
 }
