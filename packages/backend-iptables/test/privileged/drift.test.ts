@@ -18,11 +18,8 @@ import { signal, variant } from './support.ts';
 
 const vip = { IPv4: '10.96.0.10', IPv6: 'fd00:10:96::10' };
 const isNft = variant === 'nft';
-/**
- * Milliseconds, for a busy machine; docs/figures.md has the measurements. The kernel announces changes of the nft variant; legacy tables are
- * polled at 2 % of a core, beside other tests rarely.
- */
-const bound = isNft ? 5000 : 120_000;
+/** Milliseconds, for a busy machine; docs/figures.md has the measurements. Legacy tables are read, which takes their program. */
+const bound = isNft ? 5000 : 15_000;
 
 const key = (name: string): ServicePortKey => `shop/${name}:/TCP` as ServicePortKey;
 const cart = serviceChains(key('cart'), 'TCP').SVC;
