@@ -81,15 +81,13 @@ const ensure = async (...specs: readonly LoadBalancerSpec[]): Promise<readonly s
     outcome.status === 'failed' ? outcome.reason : outcome.status,
   );
 const pause = (time: number): Promise<void> => systemClock.sleep(millis(time), signal);
-const changed = (target: string, isUp: boolean): (() => boolean) => {
-  changes.length = 0;
-  return () => changes.some((one) => one.id.service === 'default/web1' && one.target === target && one.isUp === isUp);
-};
+/** Last state of a target of the first load balancer, from HAProxy. */
+const isUp = (target: string): boolean | undefined =>
+  changes.findLast((one) => one.id.service === 'default/web1' && one.target === target)?.isUp;
 /** Changes a node's health and waits until HAProxy has seen it. */
 const become = async (address: string, status: number): Promise<void> => {
-  const isSeen = changed(`node${nodes.indexOf(address) + 1}`, status === 200);
   await host.setHealth(address, status);
-  await until(`${address} to be ${status}`, isSeen);
+  await until(`${address} to be ${status}`, () => isUp(`node${nodes.indexOf(address) + 1}`) === (status === 200));
 };
 
 beforeEach(async () => {
