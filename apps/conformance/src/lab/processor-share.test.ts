@@ -16,6 +16,10 @@ test('a program that shares a processor gets less than all of it', async () => {
   }
 });
 
+test('it is measured where output is coloured', async () => {
+  expect(await processorShare(signal, ['env', 'FORCE_COLOR=3'])).toBeGreaterThan(0);
+});
+
 test('a program that cannot measure is an error', async () => {
   await expect(processorShare(signal, ['false'])).rejects.toThrow('cannot measure how fast programs run');
 });

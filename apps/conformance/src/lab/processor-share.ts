@@ -1,12 +1,12 @@
 import { HostError, seconds } from '@switchyard/core';
 import { createCommandRunner } from '@switchyard/host';
 
-/** Burns 0.1 s of processor time, and prints what share of the time since its start that was. */
+/** Burns 0.1 s of processor time, and prints what share of the time since its start that was. `console.log` may colour a number. */
 const burner = `
 const used = () => process.threadCpuUsage().user + process.threadCpuUsage().system;
 const [start, before] = [performance.now(), used()];
 while (used() - before < 100_000);
-console.log(100 / (performance.now() - start))`;
+process.stdout.write(String(100 / (performance.now() - start)))`;
 
 /** As `TestEnvironment.processorShare`. `by`: a command that starts the program given to it. Rejects with `HostError`. */
 export async function processorShare(signal: AbortSignal, by: readonly string[] = []): Promise<number> {
