@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { ClassPool } from './service-elements.ts';
 import type { Change } from '../render/elements.ts';
 import { printChanges } from '../testing/print-changes.ts';
-import { orderChanges, staleElementGroups } from './driver.ts';
+import { orderChanges, splitForReaders, staleElementGroups } from './driver.ts';
 
 const pool = (...names: readonly string[]): ClassPool => {
   const classes = new ClassPool('4');
@@ -58,13 +58,47 @@ delete element inet t endpoints4 { 0x1 . 0 }
   });
 });
 
+describe('splitForReaders', () => {
+  const remove = (id: string): Change => ({ kind: 'delete', id });
+  const sizes = (...changes: readonly Change[]): readonly number[] =>
+    splitForReaders(order(changes)).map(({ length }) => length);
+  const changed = [remove('frontends4 x'), add('frontends4 x', '0x2')];
+
+  test.each([
+    ['to-local4 0x1', 'a policy that no frontend has any more'],
+    ['endpoints4 0x2 . 0', 'the endpoints of a Service that has affinity now'],
+    ['aff-slots4 0x2 . 0', 'the pins of one that had it'],
+    ['fw-allow4 x . 10.0.0.0/8', 'a range of sources, now that all may come'],
+  ])('%s, %s, is deleted after packets read the new frontends', (id) => {
+    const [changes, deletions] = splitForReaders(order([remove('hairpin4 y'), remove(id), ...changed]));
+    expect(changes).toEqual(changed);
+    expect(deletions).toHaveLength(2);
+    expect(deletions).toEqual(expect.arrayContaining([remove(id), remove('hairpin4 y')]));
+  });
+
+  test.each<[string, readonly Change[]]>([
+    ['one endpoint fewer: the first slot stands in', [remove('endpoints4 0x2 . 1'), ...changed]],
+    ['a changed value', changed],
+    ['a Service that goes', [remove('frontends4 x'), remove('to-cluster4 0x1'), remove('endpoints4 0x2 . 0')]],
+    ['other ranges, which may overlap', [remove('fw-allow4 x . 10.0.0.0/8'), add('fw-allow4 x . 10.0.0.0/9')]],
+    ['additions', [add('endpoints4 0x2 . 0')]],
+    ['nothing', []],
+  ])('%s: one transaction', (_, changes) => {
+    expect(sizes(...changes)).toEqual([changes.length, 0]);
+  });
+});
+
 describe('printChanges', () => {
   test('nothing is no text', () => {
     expect(printChanges('t', [])).toBe('');
   });
 
   test('long lists are several commands', () => {
-    const changes = Array.from({ length: 501 }, (_, index): Change => add(`hairpin4 ${index}`));
+    const changes = Array.from({ length: 501 }, (_, index): Change => ({
+      kind: 'add',
+      id: `hairpin4 ${index}`,
+      data: '',
+    }));
     expect(printChanges('t', changes).split('\n')).toHaveLength(3);
   });
 

@@ -58,7 +58,7 @@ export interface NftablesDriverOptions {
   readonly tracker: ServiceTracker<HeldElements>;
 }
 
-/** Writes one family of our nftables table. Each write is one transaction of the kernel. */
+/** Writes one family of our nftables table. Each write is one transaction of the kernel, and a second one where `splitForReaders` says so. */
 export class NftablesDriver implements Driver<ElementGroup, Change>, GroupWriter<ElementGroup, Change> {
   readonly atomicity = 'transaction';
   readonly isBlocking = true;
@@ -176,8 +176,19 @@ export class NftablesDriver implements Driver<ElementGroup, Change>, GroupWriter
   }
 
   async #send(planned: readonly Planned[], table: TableName, signal: AbortSignal): Promise<void> {
+    const [changes, deletions] = splitForReaders(orderChanges(planned, this.#classes));
+    await this.#transact(changes, table, signal);
+    if (deletions.length === 0) return;
+    try {
+      await this.#transact(deletions, table, signal);
+    } catch (error) {
+      if (!(error instanceof NftError) || error.refusal === 'permission') throw error;
+      throw new KernelDiffersError('elements that nothing leads to any more cannot be deleted', { cause: error });
+    }
+  }
+
+  async #transact(changes: readonly Change[], table: TableName, signal: AbortSignal): Promise<void> {
     const { transport, ipFamily, counts, clock, logger } = this.#options;
-    const changes = orderChanges(planned, this.#classes);
     const start = clock.monotonic();
     await transport.write(`cannot write ${changes.length} changes to table inet ${table}`, { table, changes }, signal);
     for (const change of changes) {
@@ -216,6 +227,8 @@ export function* staleElementGroups(
   return undefined;
 }
 
+type DeleteChange = Extract<Change, { readonly kind: 'delete' }>;
+
 const objectCount = elementObjects.length;
 /** Stage 0 makes classes; then per object first what is deleted to be added again, then what is added. */
 const addStage = (rank: number): number => 2 + rank * 2;
@@ -238,8 +251,7 @@ const rangeRank = elementObjects.indexOf('fw-allow');
 /**
  * The one place that knows the order of writes. What is pointed to is added before what points to it
  * (classes, endpoints, sets, then frontends, then the cluster IPs that make unknown ports an error) and deleted
- * after it. A changed value is a delete and an add of one key. Within one transaction the kernel shows all
- * or nothing; the order counts where a large load is split.
+ * after it. A changed value is a delete and an add of one key. The order counts where a large load is split, and for `splitForReaders`.
  *
  * Adds the changes that make needed but missing classes, once each. Neighbours that
  * add the same element write it once.
@@ -251,11 +263,17 @@ export function orderChanges(
   const lists = groups.map(({ changes }) => changes);
   const deleted = deletedIds(lists);
   const replaced = deleted === undefined ? undefined : replacedIds(lists, deleted);
+  let hasNewRanges: boolean | undefined;
+  const isNewRange = (change: Change): boolean => change.kind === 'add' && rankOf(change.id) === rangeRank;
+  const comesFirst = ({ id }: DeleteChange): boolean => {
+    if (replaced?.has(id) === true) return true;
+    return rankOf(id) === rangeRank && (hasNewRanges ??= lists.some((list) => list.some(isNewRange)));
+  };
   const stages: (Change[] | undefined)[] = Array.from({ length: stageCount });
   const needed = new Set<number>();
   for (const list of lists) {
     for (const change of list) {
-      const at = stageOf(change, replaced);
+      const at = stageOf(change, comesFirst);
       if (change.kind === 'class') needed.add(change.handleClass);
       else if (stages[at] === undefined) stages[at] = [change];
       else if (!isDouble(stages[at], change)) stages[at].push(change);
@@ -266,12 +284,34 @@ export function orderChanges(
   return stages.flatMap((stage) => stage ?? []);
 }
 
-function stageOf(change: Change, replaced: ReadonlySet<ElementId> | undefined): number {
+function stageOf(change: Change, comesFirst: (change: DeleteChange) => boolean): number {
   if (change.kind === 'class') return 0;
   if (change.kind === 'replace') return settingsStage;
   const rank = rankOf(change.id);
   if (change.kind === 'add') return addStage(rank);
-  return rank === rangeRank || replaced?.has(change.id) === true ? replaceStage(rank) : deleteStage(rank);
+  return comesFirst(change) ? replaceStage(rank) : deleteStage(rank);
+}
+
+/**
+ * Splits ordered changes into two transactions where a packet could be lost: each look-up of a packet reads the elements of its own moment, so
+ * one between two look-ups may have read an old frontend and then find nothing behind it. What it may still need is deleted in the second
+ * transaction, when all packets read the new frontends. The second list is empty where one transaction will do: what only shrinks has
+ * another element that stands in, and what goes as a whole is refused before and after.
+ */
+export function splitForReaders(
+  ordered: readonly Change[],
+): readonly [changes: readonly Change[], deletions: readonly Change[]] {
+  const first = 1 + ordered.findLastIndex(({ kind }) => kind !== 'delete');
+  if (first === 0 || first === ordered.length) return [ordered, []];
+  const isNeeded = ordered.slice(first).some((change) => change.kind === 'delete' && isAlone(change.id));
+  return isNeeded ? [ordered.slice(0, first), ordered.slice(first)] : [ordered, []];
+}
+
+/** Whether no other element stands in for one that a packet looks for. */
+function isAlone(id: ElementId): boolean {
+  const object = elementObjects[rankOf(id)];
+  if (object === 'endpoints' || object === 'aff-slots') return id.endsWith(' . 0'); // the first slot stands in for all others
+  return object === 'to-cluster' || object === 'to-local' || object === 'fw-allow';
 }
 
 /** Adjacent ports of one Service add the same cluster IP. */

@@ -1,5 +1,5 @@
 import type { IpFamily } from '@switchyard/core';
-import { suffixOf, type TableName, type TableNames } from '../render/names.ts';
+import { elementObjects, suffixOf, type TableName, type TableNames } from '../render/names.ts';
 import { NftError } from './nft-error.ts';
 import { skeleton, skeletonDigest } from '../render/skeleton.ts';
 import type { NftTransport } from './transport.ts';
@@ -69,7 +69,7 @@ async function ensureAlone(lookup: TableLookup, signal: AbortSignal): Promise<En
   return { table, others: found.others.filter((name) => name !== table), isNew: true };
 }
 
-/** Removes a family from a table of any version, in one transaction; the table too if the other family is not in it. */
+/** Removes a family from a table of any version; the table too if the other family is not in it. */
 export function removeFamily(
   transport: NftTransport,
   table: TableName,
@@ -87,6 +87,10 @@ export function removeFamily(
   });
 }
 
+/** Objects that a packet reads after it was found in another one. */
+const readLater: ReadonlySet<string> = new Set(elementObjects.slice(0, elementObjects.indexOf('frontends')));
+
+/** In two transactions: a packet that the table's frontends have taken finds all that it needs. */
 async function removeAlone(
   transport: NftTransport,
   { table, family }: { readonly table: TableName; readonly family: IpFamily },
@@ -95,11 +99,15 @@ async function removeAlone(
   const suffix = suffixOf(family);
   const inUse = (await transport.listObjects(table, signal)).filter(({ isEmpty }) => !isEmpty);
   const isOtherFamilyInUse = inUse.some(({ name }) => /[46]$/.test(name) && !name.endsWith(suffix));
+  const ours = inUse.filter(({ name }) => name.endsWith(suffix));
+  const { first = [], later = [] } = Object.groupBy(ours, ({ name }) =>
+    readLater.has(name.slice(0, -1)) ? 'later' : 'first',
+  );
+  if (first.length > 0) await transport.flushObjects(table, first, signal);
   if (!isOtherFamilyInUse) {
     await transport.deleteTable(table, signal);
     return `nftables table inet ${table}`;
   }
-  const ours = inUse.filter(({ name }) => name.endsWith(suffix));
-  await transport.flushObjects(table, ours, signal);
+  if (later.length > 0) await transport.flushObjects(table, later, signal);
   return ours.length === 0 ? undefined : `everything of ${family} in nftables table inet ${table}`;
 }

@@ -1,5 +1,5 @@
 import { type ForwardingTable, type IpFamily, ipFamilies, parseIp } from '@switchyard/core';
-import { here, situation, there } from '@switchyard/core/testing';
+import { here, situation, type SituationSpec, there } from '@switchyard/core/testing';
 import { connectWhile, type ProbeRequest, type Traffic } from '@switchyard/lab';
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -22,6 +22,10 @@ type Pod = 'near' | 'far';
 
 /** A Service on TCP and UDP with a load-balancer IP, behind these pods; and one without endpoints. */
 function table(ipFamily: IpFamily, ...pods: readonly Pod[]): ForwardingTable {
+  return shop(ipFamily, pods);
+}
+
+function shop(ipFamily: IpFamily, pods: readonly Pod[], changed: SituationSpec = {}): ForwardingTable {
   const ip = { near: site.near.addresses[ipFamily]!, far: site.far.addresses[ipFamily]! };
   return situation(
     {
@@ -33,6 +37,7 @@ function table(ipFamily: IpFamily, ...pods: readonly Pod[]): ForwardingTable {
           { name: 'udp', port: 80, protocol: 'UDP' },
         ],
         endpoints: pods.map((pod) => (pod === 'near' ? here(ip.near) : there(ip.far))),
+        ...changed,
       },
       other: { clusterIps: [other[ipFamily]] },
     },
@@ -150,5 +155,33 @@ describe('over netlink', () => {
     expect(traffic.failed).toEqual([]);
     for (const family of ipFamilies) await kernels[family].backend.cleanup(signal);
     await closeBoth(kernels);
+  });
+
+  test('policies, affinity and source ranges change back and forth, 4,000 times', async () => {
+    const ipFamily = 'IPv4';
+    const states: readonly SituationSpec[] = [
+      {},
+      { internal: 'Local', external: 'Local' },
+      {},
+      { affinitySeconds: 60 },
+      {},
+      { sourceRanges: ['0.0.0.0/0'] },
+    ];
+    const kernel = await Kernel.open(site.node, ipFamily);
+    await kernel.full(shop(ipFamily, ['near', 'far']));
+    // Shorter than the second after which a client sends its SYN again.
+    const requests = [clusterIp, vip].flatMap((to) =>
+      (['tcp', 'udp'] as const).map((protocol) => ({ protocol, address: to[ipFamily], port: 80, timeout: 900 })),
+    );
+    const traffic = await connectWhile({ prober: site.self, requests, lines: 4 }, async (count) => {
+      for (let commit = 1; commit <= 4000 || count() < 2000; commit++) {
+        const outcome = await kernel.next(shop(ipFamily, ['near', 'far'], states[commit % states.length]));
+        expect(outcome).toMatchObject({ status: 'applied' });
+        await breathe();
+      }
+    });
+    expect(traffic.failed).toEqual([]);
+    await kernel.backend.cleanup(signal);
+    await kernel.backend[Symbol.asyncDispose]();
   });
 });
