@@ -61,7 +61,7 @@ delete element inet t endpoints4 { 0x1 . 0 }
 describe('splitForReaders', () => {
   const remove = (id: string): Change => ({ kind: 'delete', id });
   const sizes = (...changes: readonly Change[]): readonly number[] =>
-    splitForReaders(order(changes)).map(({ length }) => length);
+    Object.values(splitForReaders(order(changes))).map(({ length }: readonly Change[]) => length);
   const changed = [remove('frontends4 x'), add('frontends4 x', '0x2')];
 
   test.each([
@@ -70,10 +70,20 @@ describe('splitForReaders', () => {
     ['aff-slots4 0x2 . 0', 'the pins of one that had it'],
     ['fw-allow4 x . 10.0.0.0/8', 'a range of sources, now that all may come'],
   ])('%s, %s, is deleted after packets read the new frontends', (id) => {
-    const [changes, deletions] = splitForReaders(order([remove('hairpin4 y'), remove(id), ...changed]));
+    const { classes, changes, deletions } = splitForReaders(order([remove('hairpin4 y'), remove(id), ...changed]));
+    expect(classes).toEqual([]);
     expect(changes).toEqual(changed);
     expect(deletions).toHaveLength(2);
     expect(deletions).toEqual(expect.arrayContaining([remove(id), remove('hairpin4 y')]));
+  });
+
+  test('a class is made before anything leads to it', () => {
+    expect(sizes(...changed, remove('to-cluster4 0x1'), add('to-cluster4 0x1', '0x12c00002'))).toEqual([1, 4, 0]);
+    expect(Object.values(splitForReaders(order([add('to-cluster4 0x1', '0x12c00002')]).slice(0, 1)))).toMatchObject([
+      [{ kind: 'class' }],
+      [],
+      [],
+    ]);
   });
 
   test.each<[string, readonly Change[]]>([
@@ -84,7 +94,7 @@ describe('splitForReaders', () => {
     ['additions', [add('endpoints4 0x2 . 0')]],
     ['nothing', []],
   ])('%s: one transaction', (_, changes) => {
-    expect(sizes(...changes)).toEqual([changes.length, 0]);
+    expect(sizes(...changes)).toEqual([0, changes.length, 0]);
   });
 });
 

@@ -58,7 +58,7 @@ export interface NftablesDriverOptions {
   readonly tracker: ServiceTracker<HeldElements>;
 }
 
-/** Writes one family of our nftables table. Each write is one transaction of the kernel, and a second one where `splitForReaders` says so. */
+/** Writes one family of our nftables table. Each write is one transaction of the kernel, with another one before or after it where `splitForReaders` says so. */
 export class NftablesDriver implements Driver<ElementGroup, Change>, GroupWriter<ElementGroup, Change> {
   readonly atomicity = 'transaction';
   readonly isBlocking = true;
@@ -176,9 +176,9 @@ export class NftablesDriver implements Driver<ElementGroup, Change>, GroupWriter
   }
 
   async #send(planned: readonly Planned[], table: TableName, signal: AbortSignal): Promise<void> {
-    const [changes, deletions] = splitForReaders(orderChanges(planned, this.#classes));
+    const { classes, changes, deletions } = splitForReaders(orderChanges(planned, this.#classes));
+    await this.#transact(classes, table, signal);
     await this.#transact(changes, table, signal);
-    if (deletions.length === 0) return;
     try {
       await this.#transact(deletions, table, signal);
     } catch (error) {
@@ -188,6 +188,7 @@ export class NftablesDriver implements Driver<ElementGroup, Change>, GroupWriter
   }
 
   async #transact(changes: readonly Change[], table: TableName, signal: AbortSignal): Promise<void> {
+    if (changes.length === 0) return;
     const { transport, ipFamily, counts, clock, logger } = this.#options;
     const start = clock.monotonic();
     await transport.write(`cannot write ${changes.length} changes to table inet ${table}`, { table, changes }, signal);
@@ -292,19 +293,27 @@ function stageOf(change: Change, comesFirst: (change: DeleteChange) => boolean):
   return comesFirst(change) ? replaceStage(rank) : deleteStage(rank);
 }
 
+/** Changes of one write, as transactions in this order; empty ones are omitted. */
+interface Transactions {
+  readonly classes: readonly Change[];
+  readonly changes: readonly Change[];
+  readonly deletions: readonly Change[];
+}
+
 /**
- * Splits ordered changes into two transactions where a packet could be lost: each look-up of a packet reads the elements of its own moment, so
- * one between two look-ups may have read an old frontend and then find nothing behind it. What it may still need is deleted in the second
- * transaction, when all packets read the new frontends. The second list is empty where one transaction will do: what only shrinks has
- * another element that stands in, and what goes as a whole is refused before and after.
+ * Splits ordered changes where a packet could be lost: each look-up of a packet reads the elements of its own moment, the rules are those of
+ * the packet's first moment. So one between two look-ups finds a new class without its rules, and an old frontend without what was behind
+ * it. Classes are made before, and what a packet may still need is deleted in a transaction of its own, when all packets read the new
+ * frontends. No deletions are split off where one transaction will do: what only shrinks has another element that stands in, and what goes
+ * as a whole is refused before and after.
  */
-export function splitForReaders(
-  ordered: readonly Change[],
-): readonly [changes: readonly Change[], deletions: readonly Change[]] {
-  const first = 1 + ordered.findLastIndex(({ kind }) => kind !== 'delete');
-  if (first === 0 || first === ordered.length) return [ordered, []];
-  const isNeeded = ordered.slice(first).some((change) => change.kind === 'delete' && isAlone(change.id));
-  return isNeeded ? [ordered.slice(0, first), ordered.slice(first)] : [ordered, []];
+export function splitForReaders(ordered: readonly Change[]): Transactions {
+  const begin = ordered.findIndex(({ kind }) => kind !== 'class');
+  const end = 1 + ordered.findLastIndex(({ kind }) => kind !== 'delete');
+  if (begin < 0) return { classes: ordered, changes: [], deletions: [] };
+  const isSplit = end > begin && ordered.slice(end).some((change) => change.kind === 'delete' && isAlone(change.id));
+  const last = isSplit ? end : ordered.length;
+  return { classes: ordered.slice(0, begin), changes: ordered.slice(begin, last), deletions: ordered.slice(last) };
 }
 
 /** Whether no other element stands in for one that a packet looks for. */
