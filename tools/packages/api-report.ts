@@ -41,10 +41,10 @@ export function apiReports(
   mode: 'write' | 'compare',
   temporary: string,
 ): (entry: EntryPoint) => boolean {
+  const additionalEntryPoints = entries.map(({ folder, types }) => join(root, folder, types));
   let compilerState: CompilerState | undefined;
   return (entry) => {
     const config = configOf(entry, temporary);
-    const additionalEntryPoints = entries.map(({ folder, types }) => join(root, folder, types));
     compilerState ??= CompilerState.create(config, { additionalEntryPoints });
     const result = Extractor.invoke(config, {
       compilerState,

@@ -6,7 +6,7 @@ import { createCommandRunner } from '@switchyard/host';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { renderBase } from '../../src/haproxy/render-base.ts';
 import { type HaproxyConfiguration, renderHaproxy } from '../../src/haproxy/render-haproxy.ts';
-import type { PortSpec } from '../../src/spec/load-balancer-spec.ts';
+import type { LoadBalancerSpec, PortSpec } from '../../src/spec/load-balancer-spec.ts';
 import { exampleSpec, exampleSpecs, nodeTargets, portSpec } from '../../src/testing/example-specs.ts';
 
 let folder: string;
@@ -16,18 +16,19 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
+const render = (specs: readonly LoadBalancerSpec[]): HaproxyConfiguration =>
+  renderHaproxy({ specs, ownAddresses: [], weightsPrefix: '/run/switchyard-lb/weights-' });
+
 /** All lines that there are, each in one of them at least. */
 const goldens = Object.entries(exampleSpecs).filter(([name]) => !['last-up', 'two-ports', 'weighted'].includes(name));
 
 test.each(goldens)('%s renders as its golden', async (name, specs) => {
-  const { text, weights } = renderHaproxy({ specs, ownAddresses: [], weightsPrefix: '/run/switchyard-lb/weights-' });
+  const { text, weights } = render(specs);
   await expect(text).toMatchFileSnapshot(`../golden/${name}.cfg`);
   if (weights !== undefined) await expect(weights.text).toMatchFileSnapshot(`../golden/${name}.lua`);
 });
 
 describe.each(Object.entries(exampleSpecs))('%s', (name, specs) => {
-  const render = (some: typeof specs): HaproxyConfiguration =>
-    renderHaproxy({ specs: some, ownAddresses: [], weightsPrefix: '/run/switchyard-lb/weights-' });
   const rendered = render(specs);
 
   test('is accepted by the real HAProxy', async () => {

@@ -2,15 +2,16 @@ import { describe, expect, test } from 'vitest';
 import { ClassPool } from './service-elements.ts';
 import type { Change } from '../render/elements.ts';
 import { printChanges } from '../testing/print-changes.ts';
-import { orderChanges, splitForReaders, staleElementGroups } from './driver.ts';
+import { orderChanges, staleElementGroups } from './driver.ts';
 
 const pool = (...names: readonly string[]): ClassPool => {
   const classes = new ClassPool('4');
   classes.reset(new Map(names.map((name) => [Number(name.slice(4)), name])));
   return classes;
 };
+const transactions = (changes: readonly Change[], classes = pool('lb4-1')) => orderChanges([{ changes }], classes);
 const order = (changes: readonly Change[], classes = pool('lb4-1')): readonly Change[] =>
-  orderChanges([{ changes }], classes);
+  Object.values(transactions(changes, classes)).flat();
 const add = (id: string, data = ''): Change => ({ kind: 'add', id, data });
 
 describe('orderChanges', () => {
@@ -41,7 +42,7 @@ delete element inet t endpoints4 { 0x1 . 0 }
       { changes: [add('frontends4 x', '0x2')] },
       { changes: [{ kind: 'delete', id: 'frontends4 x' }] },
     ] as const;
-    expect(orderChanges(groups, pool()).map(({ kind }) => kind)).toEqual(['delete', 'add']);
+    expect(orderChanges(groups, pool()).changes.map(({ kind }) => kind)).toEqual(['delete', 'add']);
   });
 
   test('the cluster IP of several ports is written once', () => {
@@ -58,10 +59,10 @@ delete element inet t endpoints4 { 0x1 . 0 }
   });
 });
 
-describe('splitForReaders', () => {
+describe('transactions of a write', () => {
   const remove = (id: string): Change => ({ kind: 'delete', id });
   const sizes = (...changes: readonly Change[]): readonly number[] =>
-    Object.values(splitForReaders(order(changes))).map(({ length }: readonly Change[]) => length);
+    Object.values(transactions(changes)).map(({ length }: readonly Change[]) => length);
   const changed = [remove('frontends4 x'), add('frontends4 x', '0x2')];
 
   test.each([
@@ -70,7 +71,7 @@ describe('splitForReaders', () => {
     ['aff-slots4 0x2 . 0', 'the pins of one that had it'],
     ['fw-allow4 x . 10.0.0.0/8', 'a range of sources, now that all may come'],
   ])('%s, %s, is deleted after packets read the new frontends', (id) => {
-    const { classes, changes, deletions } = splitForReaders(order([remove('hairpin4 y'), remove(id), ...changed]));
+    const { classes, changes, deletions } = transactions([remove('hairpin4 y'), remove(id), ...changed]);
     expect(classes).toEqual([]);
     expect(changes).toEqual(changed);
     expect(deletions).toHaveLength(2);
@@ -79,11 +80,8 @@ describe('splitForReaders', () => {
 
   test('a class is made before anything leads to it', () => {
     expect(sizes(...changed, remove('to-cluster4 0x1'), add('to-cluster4 0x1', '0x12c00002'))).toEqual([1, 4, 0]);
-    expect(Object.values(splitForReaders(order([add('to-cluster4 0x1', '0x12c00002')]).slice(0, 1)))).toMatchObject([
-      [{ kind: 'class' }],
-      [],
-      [],
-    ]);
+    const [alone] = order([add('to-cluster4 0x1', '0x12c00002')]);
+    expect(Object.values(transactions([alone!]))).toMatchObject([[{ kind: 'class' }], [], []]);
   });
 
   test.each<[string, readonly Change[]]>([

@@ -58,7 +58,7 @@ export interface NftablesDriverOptions {
   readonly tracker: ServiceTracker<HeldElements>;
 }
 
-/** Writes one family of our nftables table. Each write is one transaction of the kernel, with another one before or after it where `splitForReaders` says so. */
+/** Writes one family of our nftables table. Each write is one transaction of the kernel, with another one before or after it where `orderChanges` says so. */
 export class NftablesDriver implements Driver<ElementGroup, Change>, GroupWriter<ElementGroup, Change> {
   readonly atomicity = 'transaction';
   readonly isBlocking = true;
@@ -176,7 +176,7 @@ export class NftablesDriver implements Driver<ElementGroup, Change>, GroupWriter
   }
 
   async #send(planned: readonly Planned[], table: TableName, signal: AbortSignal): Promise<void> {
-    const { classes, changes, deletions } = splitForReaders(orderChanges(planned, this.#classes));
+    const { classes, changes, deletions } = orderChanges(planned, this.#classes);
     await this.#transact(classes, table, signal);
     await this.#transact(changes, table, signal);
     try {
@@ -219,7 +219,7 @@ export function* staleElementGroups(
   limit: number,
 ): Generator<ElementGroup, undefined, unknown> {
   const deletes = ids.map((id): Change => ({ kind: 'delete', id }));
-  const ordered = orderChanges([{ changes: deletes }], classes);
+  const { changes: ordered } = orderChanges([{ changes: deletes }], classes);
   for (let start = 0; start < ordered.length; start += limit) {
     const changes = ordered.slice(start, start + limit);
     const owner = { kind: 'stale', what: `${changes.length} stale elements` } as const;
@@ -249,18 +249,31 @@ const handleStages: ReadonlySet<number> = new Set(
 /** Allowed sources that overlap cannot be there together, so old ones go before new ones come. */
 const rangeRank = elementObjects.indexOf('fw-allow');
 
+/** Changes of one write, as transactions in this order; empty ones are omitted. */
+interface Transactions {
+  readonly classes: readonly Change[];
+  readonly changes: readonly Change[];
+  readonly deletions: readonly Change[];
+}
+
 /**
  * The one place that knows the order of writes. What is pointed to is added before what points to it
  * (classes, endpoints, sets, then frontends, then the cluster IPs that make unknown ports an error) and deleted
- * after it. A changed value is a delete and an add of one key. The order counts where a large load is split, and for `splitForReaders`.
+ * after it. A changed value is a delete and an add of one key. The order counts where a large load is split, and where a packet could be lost
+ * between two look-ups.
+ *
+ * Each look-up of a packet reads the elements of its own moment, the rules are those of the packet's first moment. So one between two
+ * look-ups finds a new class without its rules, and an old frontend without what was behind it. Classes are made before, and what a packet
+ * may still need is deleted in a transaction of its own, when all packets read the new frontends. No deletions are split off where one
+ * transaction will do: what only shrinks has another element that stands in, and what goes as a whole is refused before and after.
  *
  * Adds the changes that make needed but missing classes, once each. Neighbours that
  * add the same element write it once.
  */
 export function orderChanges(
   groups: readonly { readonly changes: readonly Change[] }[],
-  classes: ClassPool,
-): readonly Change[] {
+  pool: ClassPool,
+): Transactions {
   const lists = groups.map(({ changes }) => changes);
   const deleted = deletedIds(lists);
   const replaced = deleted === undefined ? undefined : replacedIds(lists, deleted);
@@ -281,8 +294,12 @@ export function orderChanges(
       if (change.kind === 'add' && handleStages.has(at)) needed.add(handleClass(Number(change.data)));
     }
   }
-  stages[0] = [...needed].flatMap((handle) => classes.missing(handle) ?? []);
-  return stages.flatMap((stage) => stage ?? []);
+  const between = (from: number, to?: number): readonly Change[] =>
+    stages.slice(from, to).flatMap((stage) => stage ?? []);
+  const classes = [...needed].flatMap((handle) => pool.missing(handle) ?? []);
+  const [changes, deletions] = [between(1, settingsStage + 1), between(settingsStage + 1)];
+  const isSplit = changes.length > 0 && deletions.some((change) => change.kind === 'delete' && isAlone(change.id));
+  return isSplit ? { classes, changes, deletions } : { classes, changes: [...changes, ...deletions], deletions: [] };
 }
 
 function stageOf(change: Change, comesFirst: (change: DeleteChange) => boolean): number {
@@ -291,29 +308,6 @@ function stageOf(change: Change, comesFirst: (change: DeleteChange) => boolean):
   const rank = rankOf(change.id);
   if (change.kind === 'add') return addStage(rank);
   return comesFirst(change) ? replaceStage(rank) : deleteStage(rank);
-}
-
-/** Changes of one write, as transactions in this order; empty ones are omitted. */
-interface Transactions {
-  readonly classes: readonly Change[];
-  readonly changes: readonly Change[];
-  readonly deletions: readonly Change[];
-}
-
-/**
- * Splits ordered changes where a packet could be lost: each look-up of a packet reads the elements of its own moment, the rules are those of
- * the packet's first moment. So one between two look-ups finds a new class without its rules, and an old frontend without what was behind
- * it. Classes are made before, and what a packet may still need is deleted in a transaction of its own, when all packets read the new
- * frontends. No deletions are split off where one transaction will do: what only shrinks has another element that stands in, and what goes
- * as a whole is refused before and after.
- */
-export function splitForReaders(ordered: readonly Change[]): Transactions {
-  const begin = ordered.findIndex(({ kind }) => kind !== 'class');
-  const end = 1 + ordered.findLastIndex(({ kind }) => kind !== 'delete');
-  if (begin < 0) return { classes: ordered, changes: [], deletions: [] };
-  const isSplit = end > begin && ordered.slice(end).some((change) => change.kind === 'delete' && isAlone(change.id));
-  const last = isSplit ? end : ordered.length;
-  return { classes: ordered.slice(0, begin), changes: ordered.slice(begin, last), deletions: ordered.slice(last) };
 }
 
 /** Whether no other element stands in for one that a packet looks for. */
